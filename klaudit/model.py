@@ -1,0 +1,192 @@
+"""The domain words: immutable records that every stage of the pipeline passes on.  No I/O, no framework knowledge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+EstimatorName: TypeAlias = Literal["k1", "k2", "k3", "abs", "full", "reversed-k3", "unknown"]
+Placement: TypeAlias = Literal["loss", "reward", "metric"]
+Gradient: TypeAlias = Literal["pathwise", "straight-through-k2", "importance-weighted", "score", "none"]
+Verdict: TypeAlias = Literal[
+    "unbiased", "unbiased-per-token", "rescaled", "biased", "no-regularisation", "no-gradient", "inactive", "ignored", "unknown"
+]
+Origin: TypeAlias = Literal["default", "file", "override", "variable", "code"]
+Severity: TypeAlias = Literal["error", "warning", "note"]
+Confidence: TypeAlias = Literal["high", "medium", "low"]
+Safety: TypeAlias = Literal["safe", "unsafe", "none"]
+SetupKind: TypeAlias = Literal["launch", "config", "code"]
+VersionSource: TypeAlias = Literal["option", "vendored", "lockfile", "requirement", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes `start`..`end` of one file.  Lines and columns count from 1; columns count characters, not bytes.
+
+    `cell` is the index of the notebook cell, from 0, counting all cells.
+    """
+
+    path: str
+    start: int
+    end: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that cannot be known without running something.
+
+    `hangs_on` names what decides it: shell or Python names, interpolations, command substitutions.
+    """
+
+    hangs_on: tuple[str, ...]
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        raise TypeError("an unknown value has no truth value: test for Unknown first")
+
+
+Scalar: TypeAlias = None | bool | int | float | str
+Value: TypeAlias = "Scalar | list[Value] | dict[str, Value] | Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One assignment of a value to a dotted name or flag, and where it stands.
+
+    `span` is the whole entry (`a.b=c`, `--flag value`, `key: value`, `beta=0.04`), `value_span` the value alone.  `source` is where
+    the value itself was written when that is elsewhere (a shell variable's assignment, an interpolated key).
+    """
+
+    name: str
+    value: Value
+    span: Span
+    value_span: Span
+    origin: Origin
+    source: Span | None = None
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something a reader could not make sense of; the rest of the file was still read."""
+
+    path: str
+    line: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Why a term is what it is: one effective setting and where it was set (`path` is None for a shipped default)."""
+
+    setting: str
+    value: Value
+    origin: Origin
+    path: str | None
+    line: int | None
+    span: Span | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One KL term of a set-up.  `coefficient` is in nats⁻¹ of the loss or reward; None where it cannot be known."""
+
+    placement: Placement
+    estimator: EstimatorName
+    gradient: Gradient
+    coefficient: float | None
+    active: bool | None
+    score_weight: str
+    verdict: Verdict
+    evidence: tuple[Evidence, ...] = ()
+    normalised_by_group_std: bool | None = False
+    why_inactive: str = ""
+    facts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkVersion:
+    value: str
+    source: VersionSource
+    allowed: str = ""
+    path: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What one launch, config file or config object really trains with."""
+
+    path: str
+    span: Span
+    kind: SetupKind
+    framework: str
+    version: FrameworkVersion
+    entry_point: str
+    algorithm: str
+    symbol: str
+    assumes: tuple[str, ...]
+    score_weight: str
+    verdict: Verdict
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace bytes `start`..`end` of `path` by `replacement`."""
+
+    path: str
+    start: int
+    end: int
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    safety: Safety
+    title: str
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    rule: str
+    name: str
+    severity: Severity
+    confidence: Confidence
+    span: Span
+    message: str
+    why: str
+    fix: Fix
+    fingerprint: str = ""
+    related: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """All that one file gave; what travels between processes."""
+
+    path: str
+    setups: tuple[Setup, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    parsed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a scan, in deterministic order."""
+
+    setups: tuple[Setup, ...]
+    findings: tuple[Finding, ...]
+    errors: tuple[Problem, ...]
+    files_seen: int
+    files_parsed: int
+    seconds: float
+    by_rule: dict[str, int] = field(default_factory=dict)
