@@ -1,0 +1,84 @@
+"""The tree under scan, read-only: files by path relative to its root, each read once, never anything outside it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path
+
+from klaudit.readers.source import Source
+
+MAX_BYTES = 20_000_000  # no config, script or module is larger; data files are, and would only cost time
+
+
+class TooLargeError(ValueError):
+    """A file over MAX_BYTES."""
+
+
+class Tree:
+    """Files below `root`.  Paths are POSIX and relative; `..` and symlinks that lead out of the root read as absent."""
+
+    def __init__(self, root: str | Path, overlay: dict[str, bytes] | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self._overlay = overlay or {}  # contents that stand in for what is on disk (standard input, a fix not yet written)
+        self._sources: dict[str, Source | None] = {}
+        self._listings: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def source(self, path: str) -> Source | None:
+        """The file at `path`, None where there is none.  Raises TooLargeError and OSError for one that cannot be read."""
+        path = posixpath.normpath(path)
+        if path not in self._sources:
+            data = self._read(path)
+            self._sources[path] = None if data is None else Source(path, data)
+        return self._sources[path]
+
+    def is_file(self, path: str) -> bool:
+        path = posixpath.normpath(path)
+        if path in self._overlay:
+            return True
+        folder, name = posixpath.split(path)
+        return name in self._list(folder)[0]
+
+    def is_folder(self, path: str) -> bool:
+        path = posixpath.normpath(path)
+        if path == ".":
+            return True
+        folder, name = posixpath.split(path)
+        return name in self._list(folder)[1]
+
+    def files(self, folder: str) -> frozenset[str]:
+        """Names of the files directly in a folder; empty where there is no such folder."""
+        return self._list(posixpath.normpath(folder) if folder else ".")[0]
+
+    def _read(self, path: str) -> bytes | None:
+        if path in self._overlay:
+            return self._overlay[path]
+        full = self._inside(path)
+        if full is None or not os.path.isfile(full):  # a fifo or device would block or never end
+            return None
+        if os.path.getsize(full) > MAX_BYTES:
+            raise TooLargeError(f"larger than {MAX_BYTES // 1_000_000} MB")
+        with open(full, "rb") as file:  # noqa: PTH123 - Path.open costs more than the read for small files
+            return file.read()
+
+    def _inside(self, path: str) -> str | None:
+        if path.startswith(("/", "../")) or path == "..":
+            return None
+        full = os.path.realpath(os.path.join(self.root, path))  # noqa: PTH118
+        return full if full == self.root or full.startswith(self.root.rstrip("/") + "/") else None
+
+    def _list(self, folder: str) -> tuple[frozenset[str], frozenset[str]]:
+        folder = folder or "."
+        if folder not in self._listings:
+            files, folders = set(), set()
+            full = self._inside(folder)
+            try:
+                with os.scandir(full) if full else os.scandir(os.devnull) as entries:
+                    for entry in entries:
+                        if entry.is_symlink() and self._inside(posixpath.join(folder, entry.name)) is None:
+                            continue
+                        (folders if entry.is_dir() else files if entry.is_file() else set()).add(entry.name)
+            except OSError:
+                pass  # absent or unreadable: nothing to find there
+            self._listings[folder] = (frozenset(files), frozenset(folders))
+        return self._listings[folder]
