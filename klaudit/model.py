@@ -9,7 +9,15 @@ EstimatorName: TypeAlias = Literal["k1", "k2", "k3", "abs", "full", "reversed-k3
 Placement: TypeAlias = Literal["loss", "reward", "metric"]
 Gradient: TypeAlias = Literal["pathwise", "straight-through-k2", "importance-weighted", "score", "none"]
 Verdict: TypeAlias = Literal[
-    "unbiased", "unbiased-per-token", "rescaled", "biased", "no-regularisation", "no-gradient", "inactive", "ignored", "unknown"
+    "unbiased",
+    "unbiased-per-token",
+    "rescaled",
+    "biased",
+    "no-regularisation",
+    "no-gradient",
+    "inactive",
+    "ignored",
+    "unknown",
 ]
 Origin: TypeAlias = Literal["default", "file", "override", "variable", "code"]
 Severity: TypeAlias = Literal["error", "warning", "note"]

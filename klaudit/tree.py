@@ -20,12 +20,14 @@ class Tree:
 
     def __init__(self, root: str | Path, overlay: dict[str, bytes] | None = None) -> None:
         self.root = os.path.realpath(root)
-        self._overlay = overlay or {}  # contents that stand in for what is on disk (standard input, a fix not yet written)
+        self._overlay = (
+            overlay or {}
+        )  # contents that stand in for what is on disk (standard input, a fix not yet written)
         self._sources: dict[str, Source | None] = {}
         self._listings: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
     def source(self, path: str) -> Source | None:
-        """The file at `path`, None where there is none.  Raises TooLargeError and OSError for one that cannot be read."""
+        """The file at `path`, None where there is none.  Raises TooLargeError, and OSError where it cannot be read."""
         path = posixpath.normpath(path)
         if path not in self._sources:
             data = self._read(path)
@@ -58,19 +60,20 @@ class Tree:
             return None
         if os.path.getsize(full) > MAX_BYTES:
             raise TooLargeError(f"larger than {MAX_BYTES // 1_000_000} MB")
-        with open(full, "rb") as file:  # noqa: PTH123 - Path.open costs more than the read for small files
+        with open(full, "rb") as file:
             return file.read()
 
     def _inside(self, path: str) -> str | None:
         if path.startswith(("/", "../")) or path == "..":
             return None
-        full = os.path.realpath(os.path.join(self.root, path))  # noqa: PTH118
+        full = os.path.realpath(os.path.join(self.root, path))
         return full if full == self.root or full.startswith(self.root.rstrip("/") + "/") else None
 
     def _list(self, folder: str) -> tuple[frozenset[str], frozenset[str]]:
         folder = folder or "."
         if folder not in self._listings:
-            files, folders = set(), set()
+            files: set[str] = set()
+            folders: set[str] = set()
             full = self._inside(folder)
             try:
                 with os.scandir(full) if full else os.scandir(os.devnull) as entries:

@@ -25,7 +25,13 @@ class Source:
     """
 
     def __init__(
-        self, path: str, data: bytes, *, parent: Source | None = None, offsets: Sequence[tuple[int, int]] = ((0, 0),), cell: int | None = None
+        self,
+        path: str,
+        data: bytes,
+        *,
+        parent: Source | None = None,
+        offsets: Sequence[tuple[int, int]] = ((0, 0),),
+        cell: int | None = None,
     ) -> None:
         self.path = path
         self.data = data

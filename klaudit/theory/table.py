@@ -32,11 +32,17 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
         Estimator("k1", "d", ScoreWeight.of(linear=1), ScoreWeight.of(constant=1)),
         Estimator("k2", "d^2/2", ScoreWeight.of(square=0.5), ScoreWeight.of(linear=1)),
         Estimator(
-            "k3", "exp(-d) - 1 + d", ScoreWeight.of(decay=1, constant=-1, linear=1), ScoreWeight.of(constant=1, decay=-1)
+            "k3",
+            "exp(-d) - 1 + d",
+            ScoreWeight.of(decay=1, constant=-1, linear=1),
+            ScoreWeight.of(constant=1, decay=-1),
         ),
         Estimator("abs", "|d|", ScoreWeight.of(modulus=1), ScoreWeight.of(sign=1)),
         Estimator(
-            "reversed-k3", "exp(d) - 1 - d", ScoreWeight.of(growth=1, constant=-1, linear=-1), ScoreWeight.of(growth=1, constant=-1)
+            "reversed-k3",
+            "exp(d) - 1 - d",
+            ScoreWeight.of(growth=1, constant=-1, linear=-1),
+            ScoreWeight.of(growth=1, constant=-1),
         ),
     )
 }
@@ -57,11 +63,19 @@ class Row:
 
     @property
     def id(self) -> str:
-        return f"{self.estimator}-in-{self.placement}" + ("" if self.gradient in ("pathwise", "score") else f"-{self.gradient}")
+        return f"{self.estimator}-in-{self.placement}" + (
+            "" if self.gradient in ("pathwise", "score") else f"-{self.gradient}"
+        )
 
 
 def _row(
-    estimator: EstimatorName, placement: Placement, gradient: Gradient, weight: ScoreWeight, descends: str, verdict: Verdict, note: str = ""
+    estimator: EstimatorName,
+    placement: Placement,
+    gradient: Gradient,
+    weight: ScoreWeight,
+    descends: str,
+    verdict: Verdict,
+    note: str = "",
 ) -> Row:
     return Row(estimator, placement, gradient, weight, str(weight), descends, verdict, note)
 
@@ -72,13 +86,29 @@ _PER_TOKEN = "exact per token; over a sequence a semi-gradient (a token gets no 
 
 def _rows() -> Iterable[Row]:
     k1, k2, k3, modulus, reverse = (ESTIMATORS[name] for name in ("k1", "k2", "k3", "abs", "reversed-k3"))
-    yield _row("k1", "reward", "score", k1.value, REVERSE, "unbiased", "exact for whole sequences, summed or as return-to-go")
+    yield _row(
+        "k1", "reward", "score", k1.value, REVERSE, "unbiased", "exact for whole sequences, summed or as return-to-go"
+    )
     yield _row("k2", "reward", "score", k2.value, f"E_pi[k2] - {REVERSE}", "biased", "vanishes near the reference")
     yield _row(
-        "k3", "reward", "score", k3.value, f"{REVERSE} - {FORWARD}", "biased", "unbounded below: descending it can collapse the policy"
+        "k3",
+        "reward",
+        "score",
+        k3.value,
+        f"{REVERSE} - {FORWARD}",
+        "biased",
+        "unbounded below: descending it can collapse the policy",
     )
     yield _row("abs", "reward", "score", modulus.value, "E_pi|d| - 2*TV", "biased")
-    yield _row("reversed-k3", "reward", "score", reverse.value, f"a chi-square divergence minus {REVERSE}", "biased", "heavy tail")
+    yield _row(
+        "reversed-k3",
+        "reward",
+        "score",
+        reverse.value,
+        f"a chi-square divergence minus {REVERSE}",
+        "biased",
+        "heavy tail",
+    )
     yield _row(
         "k1", "loss", "pathwise", k1.slope, "nothing on-policy; off-policy -KL(pi_old||pi)", "no-regularisation",
         "its expected gradient is zero on-policy and pushes away from pi_old off-policy",
@@ -86,7 +116,15 @@ def _rows() -> Iterable[Row]:
     yield _row("k2", "loss", "pathwise", k2.slope, REVERSE, "unbiased-per-token", _PER_TOKEN)
     yield _row("k3", "loss", "pathwise", k3.slope, FORWARD, "biased", "mode covering; per token")
     yield _row("abs", "loss", "pathwise", modulus.slope, "2*TV(pi, ref)", "biased")
-    yield _row("reversed-k3", "loss", "pathwise", reverse.slope, "a chi-square divergence (1/2 sum pi^2/ref)", "biased", "heavy tail")
+    yield _row(
+        "reversed-k3",
+        "loss",
+        "pathwise",
+        reverse.slope,
+        "a chi-square divergence (1/2 sum pi^2/ref)",
+        "biased",
+        "heavy tail",
+    )
     for name in ("k1", "k2", "k3", "abs"):
         yield _row(name, "loss", "straight-through-k2", _D, REVERSE, "unbiased-per-token", _PER_TOKEN)  # type: ignore[arg-type]
     # rho attached: d(rho k)/dlog pi = rho (k + k'), and the expectation under pi_old of rho f is that of f under pi
@@ -97,9 +135,18 @@ def _rows() -> Iterable[Row]:
         (modulus, "E_pi|d|", "biased", ""),
     ):
         yield _row(
-            estimator.name, "loss", "importance-weighted", estimator.value + estimator.slope, descends, verdict, note  # type: ignore[arg-type]
+            estimator.name, "loss", "importance-weighted", estimator.value + estimator.slope, descends, verdict, note
         )
-    yield Row("full", "loss", "pathwise", None, "sum over the vocabulary of pi*(log pi - log ref)", REVERSE, "unbiased-per-token", "least variance; " + _PER_TOKEN)
+    yield Row(
+        "full",
+        "loss",
+        "pathwise",
+        None,
+        "sum over the vocabulary of pi*(log pi - log ref)",
+        REVERSE,
+        "unbiased-per-token",
+        "least variance; " + _PER_TOKEN,
+    )
     yield Row(
         "full", "reward", "score", None, "the whole distribution's KL at each position", f"{REVERSE} of later tokens only", "biased",
         "a position's own KL does not depend on the token sampled there",
@@ -108,7 +155,9 @@ def _rows() -> Iterable[Row]:
         yield _row(name, "loss", "none", ZERO, "nothing", "no-gradient", "computed without gradient")  # type: ignore[arg-type]
 
 
-TABLE: dict[tuple[EstimatorName, Placement, Gradient], Row] = {(r.estimator, r.placement, r.gradient): r for r in _rows()}
+TABLE: dict[tuple[EstimatorName, Placement, Gradient], Row] = {
+    (r.estimator, r.placement, r.gradient): r for r in _rows()
+}
 
 
 def look_up(estimator: EstimatorName, placement: Placement, gradient: Gradient) -> Row:

@@ -47,7 +47,9 @@ class ScoreWeight:
         for basis, value in pairs:
             total[basis] = total.get(basis, 0.0) + value
             largest[basis] = max(largest.get(basis, 0.0), abs(value))
-        kept = [(basis, total[basis]) for basis in _ORDER if basis in total and abs(total[basis]) > 1e-12 * largest[basis]]
+        kept = [
+            (basis, total[basis]) for basis in _ORDER if basis in total and abs(total[basis]) > 1e-12 * largest[basis]
+        ]
         return cls(tuple(kept))
 
     def __call__(self, d: float) -> float:

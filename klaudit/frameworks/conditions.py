@@ -1,0 +1,121 @@
+"""Conditions of framework facts, in three-valued logic: true, false, or unknown because a setting's value is.
+
+A condition is a mapping of which all items must hold:
+
+    {use_kl_loss: truthy}                      truthy | falsy | set | unset
+    {adv_estimator: {in: [grpo, rloo]}}        in | not-in | equals | above | below | matches
+    {coef: {above: {setting: other}}}          a comparand may be another setting
+    {any: [{..}, {..}]}  {all: [..]}  {not: {..}}
+
+Names are setting ids; `$entry-point`, `$imports`, `$config`, `$framework-file` speak of the launch itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from klaudit.frameworks.rules import Condition, Plain
+from klaudit.model import Unknown, Value
+
+Known = bool | None  # None: unknown
+
+
+@dataclass(slots=True)
+class Lookup:
+    """How a condition asks for values, and which settings it asked for (they are the evidence of what it decides)."""
+
+    value: Callable[[str], Value]
+    is_set: Callable[[str], bool]
+    asked: dict[str, None] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> Value:
+        self.asked[name] = None
+        return self.value(name)
+
+
+def holds(condition: Condition | None, lookup: Lookup) -> Known:
+    """Whether the condition holds; None where that hangs on an unknown value."""
+    if condition is None:
+        return True
+    return _all(_item(name, wanted, lookup) for name, wanted in condition.items())
+
+
+def _item(name: str, wanted: Plain, lookup: Lookup) -> Known:
+    if name == "any" and isinstance(wanted, list):
+        return _negate(_all(_negate(holds(part, lookup)) for part in wanted if isinstance(part, dict)))
+    if name == "all" and isinstance(wanted, list):
+        return _all(holds(part, lookup) for part in wanted if isinstance(part, dict))
+    if name == "not" and isinstance(wanted, dict):
+        return _negate(holds(wanted, lookup))
+    if wanted in ("set", "unset"):
+        lookup.asked[name] = None
+        return lookup.is_set(name) == (wanted == "set")
+    value = lookup(name)
+    if isinstance(value, Unknown):
+        return None
+    if wanted == "truthy":
+        return bool(value)
+    if wanted == "falsy":
+        return not value
+    if isinstance(wanted, dict):
+        return _all(_compare(sign, value, _comparand(right, lookup)) for sign, right in wanted.items())
+    return _same(value, _comparand(wanted, lookup))
+
+
+def _comparand(right: Plain, lookup: Lookup) -> Value:
+    if isinstance(right, dict) and set(right) == {"setting"}:
+        return lookup(str(right["setting"]))
+    return right  # type: ignore[return-value]  # Plain is a subset of Value
+
+
+def _compare(sign: str, left: Value, right: Value) -> Known:
+    if isinstance(right, Unknown):
+        return None
+    match sign:
+        case "in":
+            return any(_same(part, each) for part in _parts(left) for each in _parts(right))
+        case "not-in":
+            return not any(_same(part, each) for part in _parts(left) for each in _parts(right))
+        case "equals":
+            return _same(left, right)
+        case "above" | "below":
+            a, b = _number(left), _number(right)
+            return None if a is None or b is None else a > b if sign == "above" else a < b
+        case "matches":
+            return isinstance(left, str) and re.search(str(right), left) is not None
+    raise ValueError(f"unknown comparison {sign!r}")
+
+
+def _parts(value: Value) -> list[Value]:
+    return value if isinstance(value, list) else [value]
+
+
+def _same(left: Value, right: Value) -> bool:
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    return left == right
+
+
+def _number(value: Value) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _negate(known: Known) -> Known:
+    return None if known is None else not known
+
+
+def _all(parts: Iterable[Known]) -> Known:
+    result: Known = True
+    for part in parts:
+        if part is False:
+            return False
+        if part is None:
+            result = None
+    return result

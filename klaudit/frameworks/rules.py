@@ -1,0 +1,272 @@
+"""Framework files: what is known about each framework, as typed records.  The format is described in rules/schema/framework.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from packaging.version import Version
+
+from klaudit.frameworks.versions import EVERY_VERSION, VersionRange
+from klaudit.model import EstimatorName, Gradient, Placement
+
+Plain: TypeAlias = "None | bool | int | float | str | list[Plain] | dict[str, Plain]"
+System: TypeAlias = Literal["hydra", "inherit", "dotlist", "flags", "keywords"]
+SettingType: TypeAlias = Literal["any", "bool", "switch", "int", "float", "str"]
+Condition: TypeAlias = Mapping[str, Plain]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A fact that holds for some versions and under some condition (see conditions.py)."""
+
+    versions: VersionRange = EVERY_VERSION
+    when: Condition | None = None
+    why: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Name(Case):
+    """One spelling of a setting.  `replaced_by` says what to write instead where this spelling is gone."""
+
+    name: str = ""
+    replaced_by: str = ""
+    const: Plain = None  # the value that the bare presence of this spelling gives (store_const flags)
+    has_const: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Default(Case):
+    """The value where nothing is set.  `fixed` values cannot be set in those versions: the key does not exist or is not read."""
+
+    value: Plain = None
+    fixed: bool = False
+    config: tuple[str, ...] = ()  # primary configs it holds for; empty: all
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSpec:
+    id: str
+    names: tuple[Name, ...]
+    type: SettingType
+    defaults: tuple[Default, ...]
+    vocabulary: str | None
+    choices: tuple[Plain, ...]
+    summary: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Case):
+    """One value of an estimator vocabulary."""
+
+    value: Plain = None
+    estimator: EstimatorName = "unknown"
+    gradient: Gradient | None = None
+    raises: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    id: str
+    words: tuple[Word, ...]
+    otherwise_raises: str
+    otherwise_why: str
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GradientCase(Case):
+    """How gradient reaches the estimator.  `biased` overrules the table: the form has no function of d alone and is known biased."""
+
+    gradient: Gradient = "pathwise"
+    biased: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStd(Case):
+    """The penalty goes through a group-wise division by the standard deviation; `switch` set to `switched_off` turns that off where it can be."""
+
+    switch: str = ""
+    switched_off: Plain = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaisesCase(Case):
+    raises: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatorChoice(Case):
+    """`setting` names the setting whose vocabulary decides, else `fixed`."""
+
+    setting: str = ""
+    fixed: EstimatorName = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CoefficientChoice(Case):
+    setting: str = ""
+    fixed: float | None = None
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TermRule(Case):
+    """One KL term that the trainer may add.  `when` says when it is switched on; in each list the first case that holds counts."""
+
+    id: str = ""
+    placement: Placement = "loss"
+    estimator: tuple[EstimatorChoice, ...] = ()
+    coefficient: tuple[CoefficientChoice, ...] = ()
+    gradient: tuple[GradientCase, ...] = ()
+    ignored: tuple[Case, ...] = ()
+    raises: tuple[RaisesCase, ...] = ()
+    group_std: tuple[GroupStd, ...] = ()
+    length_averaged: tuple[Case, ...] = ()
+    negative_coefficient: Literal["used", "off"] = "used"
+    reference_at_zero: tuple[Case, ...] = ()  # the reference model is run although the coefficient is 0
+    facts: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault(Case):
+    """A combination that the framework refuses or that does not do what it says; `rule` is the finding it is."""
+
+    rule: str = "KLA206"
+    setting: str = ""
+    raises: str = ""
+    stops: bool = True
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint(Case):
+    """What starts the trainer.  `scripts` are path endings; `programs` are leading words (`trl grpo`)."""
+
+    modules: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    programs: tuple[tuple[str, ...], ...] = ()
+    uses: tuple[str, ...] = ()  # a script of the tree that parses its arguments into one of these classes
+    system: System = "hydra"
+    folder: str = ""
+    config: str = ""
+    config_flag: str = ""
+    requires: tuple[str, ...] = ()  # words of which one must stand among the arguments
+    needs: Mapping[str, Plain] = field(
+        default_factory=dict
+    )  # flag -> values: the launch is of this trainer only with these
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSignature(Case):
+    """Dotted keys that make a file of its own a set-up of this trainer: all of `all_of` and one of `any_of`."""
+
+    all_of: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+    none_of: tuple[str, ...] = ()
+    skip_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigClass(Case):
+    """Python classes whose keywords or fields are the settings."""
+
+    names: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDefaults(Case):
+    """Where the framework's own source in the tree says its defaults."""
+
+    kind: Literal["dataclass", "arguments"] = "dataclass"
+    path: str = ""
+    symbol: str = ""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trainer(Case):
+    id: str = ""
+    title: str = ""
+    entry_points: tuple[EntryPoint, ...] = ()
+    config_files: tuple[ConfigSignature, ...] = ()
+    classes: tuple[ConfigClass, ...] = ()
+    source_defaults: tuple[SourceDefaults, ...] = ()
+    settings: Mapping[str, SettingSpec] = field(default_factory=dict)
+    vocabularies: Mapping[str, Vocabulary] = field(default_factory=dict)
+    terms: tuple[TermRule, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    stale: tuple[Case, ...] = ()
+    algorithm: str = ""  # the setting that names the algorithm
+    algorithm_name: str = ""
+    lookalikes: tuple[str, ...] = ()
+    flag_prefixes: bool = False
+    dashes: Literal["exact", "either"] = "exact"
+    unknown_flags: Literal["refused", "ignored"] = "ignored"
+    typed: bool = False  # booleans are parsed (on/off/0/1), not tested for truth as text
+    strict_names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VersionFile:
+    """`path` below the vendored root; `pattern` has one group, the version (default: the first line)."""
+
+    path: str
+    pattern: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionBound:
+    """What a key or text in the vendored source says of its version, whatever its version file says."""
+
+    file: str
+    has: str = ""
+    lacks: str = ""
+    contains: str = ""
+    absent: bool = False
+    at_least: Version | None = None
+    at_most: Version | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vendored:
+    """`markers` are paths of which one must exist; the folder they hang from is the vendored root."""
+
+    markers: tuple[str, ...] = ()
+    version_files: tuple[VersionFile, ...] = ()
+    bounds: tuple[VersionBound, ...] = ()
+    unless: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NeverExisted:
+    """An API that circulates in guides but never was: `symbols` called with any of `keywords`."""
+
+    symbols: tuple[str, ...]
+    keywords: tuple[str, ...]
+    instead: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    id: str
+    title: str
+    repository: str
+    distributions: tuple[str, ...]
+    releases: tuple[Version, ...]
+    release_names: tuple[str, ...]
+    vendored: Vendored
+    trainers: tuple[Trainer, ...]
+    never_existed: tuple[NeverExisted, ...]
+    keywords: frozenset[str]
+    path: str = ""
+    recipes: Plain = None
+
+    @property
+    def newest(self) -> str:
+        return self.release_names[-1] if self.release_names else "0"

@@ -1,0 +1,64 @@
+"""Version ranges in plain PEP 440 order.
+
+`packaging` specifiers leave pre-releases of a bound out of `<bound` and post-releases out of `>bound`; a fact such as "changed in
+0.8.0" means the order itself, so that 0.8.0.dev0 is before the change.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from packaging.version import InvalidVersion, Version
+
+_OPERATORS: tuple[tuple[str, Callable[[Version, Version], bool]], ...] = (
+    (">=", operator.ge),
+    ("<=", operator.le),
+    ("==", operator.eq),
+    ("!=", operator.ne),
+    (">", operator.gt),
+    ("<", operator.lt),
+)
+
+
+@lru_cache(maxsize=1024)
+def parse_version(text: str) -> Version:
+    """Raises ValueError for what is not a version."""
+    try:
+        return Version(text)
+    except InvalidVersion as error:
+        raise ValueError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """Comma-separated comparisons, all of which must hold; empty holds for every version."""
+
+    text: str
+    bounds: tuple[tuple[Callable[[Version, Version], bool], Version], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> VersionRange:
+        """`>=0.4.0,<0.8.0`.  Raises ValueError."""
+        return _parse_range(text.strip())
+
+    def __contains__(self, version: Version) -> bool:
+        return all(holds(version, bound) for holds, bound in self.bounds)
+
+
+@lru_cache(maxsize=4096)
+def _parse_range(text: str) -> VersionRange:
+    bounds = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        for sign, holds in _OPERATORS:
+            if part.startswith(sign):
+                bounds.append((holds, parse_version(part[len(sign) :].strip())))
+                break
+        else:
+            raise ValueError(f"not a version comparison: {part!r} (write >=1.2, <2.0, ==1.0 ...)")
+    return VersionRange(text, tuple(bounds))
+
+
+EVERY_VERSION = VersionRange("", ())
