@@ -73,7 +73,6 @@ _TOP = (
     "trainers",
     "never-existed",
     "keywords",
-    "recipes",
 )
 
 
@@ -102,7 +101,6 @@ def _framework(data: Any, path: str) -> Framework:
         ),
         keywords=frozenset(data.get("keywords", ())),
         path=path,
-        recipes=data.get("recipes"),
     )
 
 

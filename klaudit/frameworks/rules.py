@@ -143,6 +143,25 @@ class Fault(Case):
 
 
 @dataclass(frozen=True, slots=True)
+class Recipe(Case):
+    """How to get from a biased set-up to `target`, in settings (by id; the spelling follows the version).  First that holds counts.
+
+    `set` gives new values, `coefficient` the setting that takes over the coefficient in force, `remove` settings that become dead or
+    forbidden, `group_std` the further settings that keep the penalty out of group-std normalisation.  `impossible` says why there is
+    no such recipe here, and what can be done instead.
+    """
+
+    target: Literal["k1-in-reward", "k2-in-loss", "straight-through", "importance-weighted", "no-kl"] = "k1-in-reward"
+    set: Mapping[str, Plain] = field(default_factory=dict)
+    coefficient: str = ""
+    remove: tuple[str, ...] = ()
+    group_std: Mapping[str, Plain] = field(default_factory=dict)
+    safety: Literal["safe", "unsafe"] = "safe"
+    explanation: str = ""
+    impossible: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EntryPoint(Case):
     """What starts the trainer.  `scripts` are path endings; `programs` are leading words (`trl grpo`)."""
 
@@ -201,6 +220,7 @@ class Trainer(Case):
     terms: tuple[TermRule, ...] = ()
     faults: tuple[Fault, ...] = ()
     stale: tuple[Case, ...] = ()
+    recipes: tuple[Recipe, ...] = ()
     algorithm: str = ""  # the setting that names the algorithm
     algorithm_name: str = ""
     lookalikes: tuple[str, ...] = ()
@@ -265,7 +285,6 @@ class Framework:
     never_existed: tuple[NeverExisted, ...]
     keywords: frozenset[str]
     path: str = ""
-    recipes: Plain = None
 
     @property
     def newest(self) -> str:
