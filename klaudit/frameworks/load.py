@@ -13,7 +13,16 @@ from typing import Any
 
 from packaging.version import Version
 
-from klaudit.frameworks.rules import Framework, NeverExisted, SettingSpec, Trainer, Vendored, Vocabulary, Word
+from klaudit.frameworks.rules import (
+    CheckedIn,
+    Framework,
+    NeverExisted,
+    SettingSpec,
+    Trainer,
+    Vendored,
+    Vocabulary,
+    Word,
+)
 from klaudit.frameworks.versions import VersionRange, parse_version
 
 Keys = tuple[str | int, ...]
@@ -125,11 +134,23 @@ def _trainer(data: Any, keys: Keys) -> Trainer:
     return dataclasses.replace(trainer, settings=settings, vocabularies=vocabularies)
 
 
+_SETTING = (
+    "name",
+    "names",
+    "type",
+    "default",
+    "defaults",
+    "vocabulary",
+    "choices",
+    "summary",
+    "source",
+    "checked-in",
+)
+
+
 def _setting(name: str, data: Any, keys: Keys) -> SettingSpec:
     data = dict(_mapping(data, keys))
-    _check_keys(
-        data, ("name", "names", "type", "default", "defaults", "vocabulary", "choices", "summary", "source"), keys
-    )
+    _check_keys(data, _SETTING, keys)
     names = data.get("names", [data["name"]] if "name" in data else [])
     defaults = data.get("defaults", [{"value": data["default"]}] if "default" in data else [])
     spec = {
@@ -141,6 +162,7 @@ def _setting(name: str, data: Any, keys: Keys) -> SettingSpec:
         "choices": data.get("choices", []),
         "summary": data.get("summary", ""),
         "source": data.get("source", ""),
+        "checked-in": data.get("checked-in", []),
     }
     setting: SettingSpec = _build(SettingSpec, spec, keys)
     return setting
@@ -148,7 +170,7 @@ def _setting(name: str, data: Any, keys: Keys) -> SettingSpec:
 
 def _vocabulary(name: str, data: Any, keys: Keys) -> Vocabulary:
     data = _mapping(data, keys)
-    _check_keys(data, ("words", "otherwise-raises", "otherwise-why", "ignore-case"), keys)
+    _check_keys(data, ("words", "otherwise-raises", "otherwise-why", "ignore-case", "checked-in"), keys)
     words = tuple(_build(Word, item, (*keys, "words", at)) for at, item in enumerate(data.get("words", ())))
     return Vocabulary(
         name,
@@ -156,6 +178,7 @@ def _vocabulary(name: str, data: Any, keys: Keys) -> Vocabulary:
         str(data.get("otherwise-raises", "")),
         str(data.get("otherwise-why", "")),
         bool(data.get("ignore-case", False)),
+        _convert(tuple[CheckedIn, ...], data.get("checked-in", []), (*keys, "checked-in")),
     )
 
 

@@ -18,6 +18,21 @@ Condition: TypeAlias = Mapping[str, Plain]
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedIn:
+    """Where a release's own files say a fact.  Only the maintainers' tools/check_rules.py reads this; it explains the kinds."""
+
+    kind: Literal["yaml", "dataclass", "arguments", "words", "text"] = "text"
+    path: str = ""
+    versions: VersionRange = EVERY_VERSION
+    symbol: str = ""  # the class or function in there
+    key: str = ""  # the name there, where it is not the setting's own
+    prefix: str = ""  # what the setting's name has before the name there
+    suffixes: tuple[str, ...] = ()  # words made by appending these to a word that is spelt out
+    contains: str = ""
+    lacks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A fact that holds for some versions and under some condition (see conditions.py)."""
 
@@ -25,6 +40,7 @@ class Case:
     when: Condition | None = None
     why: str = ""
     source: str = ""
+    checked_in: tuple[CheckedIn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,7 @@ class SettingSpec:
     choices: tuple[Plain, ...]
     summary: str
     source: str
+    checked_in: tuple[CheckedIn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +92,7 @@ class Vocabulary:
     otherwise_raises: str
     otherwise_why: str
     ignore_case: bool = False
+    checked_in: tuple[CheckedIn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
