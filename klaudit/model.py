@@ -59,7 +59,7 @@ class Unknown:
 
 
 Scalar: TypeAlias = None | bool | int | float | str
-Value: TypeAlias = "Scalar | list[Value] | dict[str, Value] | Unknown"
+Value: TypeAlias = Scalar | Unknown | list["Value"] | dict[str, "Value"]
 
 
 @dataclass(frozen=True, slots=True)

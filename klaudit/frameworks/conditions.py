@@ -67,7 +67,7 @@ def _item(name: str, wanted: Plain, lookup: Lookup) -> Known:
 def _comparand(right: Plain, lookup: Lookup) -> Value:
     if isinstance(right, dict) and set(right) == {"setting"}:
         return lookup(str(right["setting"]))
-    return right  # type: ignore[return-value]  # Plain is a subset of Value
+    return right
 
 
 def _compare(sign: str, left: Value, right: Value) -> Known:

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 from packaging.version import Version
 
 from klaudit.frameworks.versions import EVERY_VERSION, VersionRange
-from klaudit.model import EstimatorName, Gradient, Placement
+from klaudit.model import EstimatorName, Gradient, Placement, Value
 
-Plain: TypeAlias = "None | bool | int | float | str | list[Plain] | dict[str, Plain]"
+Plain: TypeAlias = Value  # as YAML gives it; never Unknown
 System: TypeAlias = Literal["hydra", "inherit", "dotlist", "flags", "keywords"]
 SettingType: TypeAlias = Literal["any", "bool", "switch", "int", "float", "str"]
 Condition: TypeAlias = Mapping[str, Plain]

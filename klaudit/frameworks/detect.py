@@ -1,0 +1,259 @@
+"""Which version of a framework a tree uses: an option, vendored source, lock files, requirements, or the newest known."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from packaging.version import Version
+
+from klaudit.frameworks.rules import Framework, VersionBound
+from klaudit.frameworks.versions import parse_version
+from klaudit.model import FrameworkVersion
+from klaudit.readers.source import UnreadableError
+from klaudit.tree import TooLargeError, Tree
+
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.lock", "conda-lock.yml")
+_REQUIREMENTS = re.compile(
+    r"(requirements?[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)|Pipfile|environment[^/]*\.ya?ml|[^/]*Dockerfile[^/]*|[^/]*\.dockerfile)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pin:
+    specifier: str
+    path: str
+    line: int
+    locked: bool
+
+
+class Detector:
+    """Versions by place in the tree: what stands nearest above a launch counts.
+
+    `files` are all paths of the tree; `options` maps framework ids to versions given by the user.
+    """
+
+    def __init__(self, tree: Tree, files: Iterable[str], options: Mapping[str, str]) -> None:
+        self._tree = tree
+        self._options = options
+        self._files = sorted(files)
+        self._by_name: dict[str, list[str]] = {}
+        for path in self._files:
+            self._by_name.setdefault(posixpath.basename(path), []).append(path)
+        self._pins: dict[tuple[str, tuple[str, ...]], _Pin | None] = {}
+        self._versions: dict[tuple[str, str], FrameworkVersion] = {}
+        self._roots: dict[str, tuple[str, ...]] = {}
+
+    def version(self, framework: Framework, path: str) -> FrameworkVersion:
+        """The version that a launch in `path` runs with."""
+        if given := self._options.get(framework.id):
+            return FrameworkVersion(given, "option")
+        folder = posixpath.dirname(path)
+        key = (framework.id, folder)
+        if key not in self._versions:
+            self._versions[key] = self._detect(framework, folder)
+        return self._versions[key]
+
+    def vendored_root(self, framework: Framework, path: str) -> str | None:
+        """The folder that holds the framework's own source, the one nearest to `path`; None where the tree has none."""
+        roots = self._vendored_roots(framework)
+        return max(roots, key=lambda root: (_shared(root, path), -len(root)), default=None)
+
+    def _detect(self, framework: Framework, folder: str) -> FrameworkVersion:
+        root = self.vendored_root(framework, posixpath.join(folder, "x"))
+        if root is not None:
+            return self._vendored_version(framework, root)
+        while True:
+            pin = self._pin(framework, folder)
+            if pin is not None:
+                return _of_pin(framework, pin)
+            if not folder:
+                return FrameworkVersion(framework.newest, "assumed")
+            folder = posixpath.dirname(folder)
+
+    def _vendored_roots(self, framework: Framework) -> tuple[str, ...]:
+        if framework.id not in self._roots:
+            rule = framework.vendored
+            roots: dict[str, None] = {}
+            for marker in rule.markers:
+                for path in self._by_name.get(posixpath.basename(marker), ()):
+                    if path == marker or path.endswith("/" + marker):
+                        root = path[: -len(marker)].rstrip("/")
+                        if not any(self._tree.is_file(posixpath.join(root, other)) for other in rule.unless):
+                            roots[root] = None
+            self._roots[framework.id] = tuple(roots)
+        return self._roots[framework.id]
+
+    def _vendored_version(self, framework: Framework, root: str) -> FrameworkVersion:
+        found, place, line = None, None, None
+        for file in framework.vendored.version_files:
+            text = self._text(posixpath.join(root, file.path))
+            if text is None:
+                continue
+            match = re.search(file.pattern or r"\A\s*(\S+)", text)
+            if match and (version := _version_or_none(match[1])) is not None:
+                found, place, line = version, posixpath.join(root, file.path), text.count("\n", 0, match.start(1)) + 1
+                break
+        low, high = None, None
+        for bound in framework.vendored.bounds:
+            if self._bound_holds(bound, root):
+                if bound.at_least is not None and (low is None or bound.at_least > low):
+                    low = bound.at_least
+                if bound.at_most is not None and (high is None or bound.at_most < high):
+                    high = bound.at_most
+        if found is None:
+            found = high or framework.releases[-1]
+        if low is not None and found < low:
+            found = low
+        if high is not None and found > high:
+            found = high
+        return FrameworkVersion(str(found), "vendored", "", place, line)
+
+    def _bound_holds(self, bound: VersionBound, root: str) -> bool:
+        text = self._text(posixpath.join(root, bound.file))
+        if bound.absent:
+            return text is None
+        if text is None:
+            return False
+        if bound.contains and bound.contains not in text:
+            return False
+        if bound.has and not _has_key(text, bound.has):
+            return False
+        return not (bound.lacks and _has_key(text, bound.lacks))
+
+    def _pin(self, framework: Framework, folder: str) -> _Pin | None:
+        key = (folder, framework.distributions)
+        if key not in self._pins:
+            names = sorted(self._tree.files(folder))
+            locks = [name for name in names if name in _LOCKS]
+            others = [name for name in names if _REQUIREMENTS.match(name)]
+            found = None
+            for name in (*locks, *others):
+                text = self._text(posixpath.join(folder, name))
+                if text is not None and (
+                    found := _find_pin(text, posixpath.join(folder, name), framework.distributions)
+                ):
+                    break
+            self._pins[key] = found
+        return self._pins[key]
+
+    def _text(self, path: str) -> str | None:
+        try:
+            source = self._tree.source(path)
+            return None if source is None else source.text
+        except (OSError, TooLargeError, UnreadableError):
+            return None
+
+
+def pins_in_text(framework: Framework, text: str, path: str) -> FrameworkVersion | None:
+    """A version that a script or notebook installs itself: `pip install name==1.2`.  The last one counts."""
+    last = None
+    for match in _installs(framework.distributions).finditer(text):
+        last = match
+    if last is None or (version := _version_or_none(last[1])) is None:
+        return None
+    return FrameworkVersion(str(version), "requirement", f"=={version}", path, text.count("\n", 0, last.start()) + 1)
+
+
+@lru_cache(maxsize=64)
+def _installs(distributions: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(re.escape(name) for name in distributions)
+    return re.compile(rf"pip3? install[^\n]*?[\s\"'](?:{names})(?:\[[^\]]*\])?==([\w.]+)")
+
+
+def _find_pin(text: str, path: str, distributions: tuple[str, ...]) -> _Pin | None:
+    base = posixpath.basename(path)
+    for name in distributions:
+        spelled = re.escape(name).replace(r"\-", "[-_.]")
+        if base in _LOCKS:
+            lock = re.search(rf'(?m)^name = "{spelled}"\s*\nversion = "([^"]+)"', text) or re.search(
+                rf'"{spelled}": \{{[^}}]*"version": "==([^"]+)"', text
+            )
+            if lock:
+                return _Pin("==" + lock[1], path, text.count("\n", 0, lock.start(1)) + 1, True)
+        url = re.search(rf"(?im)(?:^|[\s\"'])(?:{spelled}\s*@\s*)?git\+\S*/{spelled}(?:\.git)?@v?([0-9][\w.]*)", text)
+        if url and _version_or_none(url[1]) is not None:
+            return _Pin("==" + url[1], path, text.count("\n", 0, url.start(1)) + 1, False)
+        pattern = (
+            rf"(?im)(?:^|[\s\"'\-=])({spelled})(?:\[[^\]\n]*\])?\s*((?:(?:===?|~=|>=|<=|!=|<|>)\s*[\w.*+!]+\s*,?\s*)+)"
+        )
+        for match in re.finditer(pattern, text):
+            line_start = text.rfind("\n", 0, match.start(1)) + 1
+            if "#" in text[line_start : match.start(1)]:
+                continue
+            return _Pin(match[2].strip().rstrip(","), path, text.count("\n", 0, match.start(1)) + 1, False)
+    return None
+
+
+def _of_pin(framework: Framework, pin: _Pin) -> FrameworkVersion:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    specifier = pin.specifier.replace(" ", "")
+    if specifier.startswith("==") and "," not in specifier and "*" not in specifier:
+        exact = _version_or_none(specifier.lstrip("="))
+        if exact is not None:
+            return FrameworkVersion(
+                str(exact), "lockfile" if pin.locked else "requirement", specifier, pin.path, pin.line
+            )
+    try:
+        allowed = SpecifierSet(specifier)
+    except InvalidSpecifier:
+        return FrameworkVersion(framework.newest, "assumed")
+    fitting = [
+        name for name, version in zip(framework.release_names, framework.releases, strict=True) if version in allowed
+    ]
+    value = fitting[-1] if fitting else framework.newest
+    return FrameworkVersion(value, "requirement", specifier, pin.path, pin.line)
+
+
+def allowed_releases(framework: Framework, version: FrameworkVersion) -> tuple[str, ...]:
+    """The known releases that a loose pin admits; empty where the version is not a loose pin."""
+    if version.source != "requirement" or version.allowed.startswith("=="):
+        return ()
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        allowed = SpecifierSet(version.allowed)
+    except InvalidSpecifier:
+        return ()
+    return tuple(
+        name for name, release in zip(framework.release_names, framework.releases, strict=True) if release in allowed
+    )
+
+
+def _has_key(text: str, dotted: str) -> bool:
+    """Whether a YAML text has a dotted key; read by indentation, since vendored configs may hold what PyYAML refuses."""
+    wanted = dotted.split(".")
+    stack: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        match = re.match(r"( *)([\w@/.-]+):", line)
+        if not match:
+            continue
+        indent = len(match[1])
+        while stack and stack[-1][0] >= indent:
+            stack.pop()
+        stack.append((indent, match[2]))
+        if [key for _, key in stack] == wanted:
+            return True
+    return False
+
+
+def _version_or_none(text: str) -> Version | None:
+    try:
+        return parse_version(text)
+    except ValueError:
+        return None
+
+
+def _shared(root: str, path: str) -> int:
+    """How many leading folders two paths share."""
+    count = 0
+    for left, right in zip(root.split("/") if root else (), path.split("/"), strict=False):
+        if left != right:
+            break
+        count += 1
+    return count

@@ -1,0 +1,47 @@
+"""A launch: one thing in the tree that trains, or configures a training, of a known framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from klaudit.frameworks.rules import EntryPoint, Framework, Trainer
+from klaudit.model import FrameworkVersion, Setting, SetupKind, Span
+
+
+class Configuration(Protocol):
+    """What a configuration system made of defaults, files and overrides: the effective settings, each with its place."""
+
+    @property
+    def refused(self) -> str | None:
+        """Why the program stops before training because of how it is configured; None where it starts."""
+
+    def get(self, name: str) -> Setting | None:
+        """The effective setting of a dotted name or flag; None where nothing in the tree sets it."""
+
+    def given(self, name: str) -> tuple[Setting, ...]:
+        """What was set for this name by hand (overrides, keywords, keys of the file itself), in order; the last one counts."""
+
+    def explicit(self) -> tuple[Setting, ...]:
+        """All that was set by hand, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """`target` is the module, script, program, class or file that identifies it; `config_name` the primary config, where there is one.
+
+    `head` is the place that stands for the launch as a whole (the entry point's word, the class name, the file's first key).
+    """
+
+    framework: Framework
+    trainer: Trainer
+    entry_point: EntryPoint | None
+    kind: SetupKind
+    target: str
+    config_name: str
+    head: Span
+    symbol: str
+    assumes: tuple[str, ...]
+    configuration: Configuration
+    imports: tuple[str, ...]
+    version: FrameworkVersion
