@@ -1,0 +1,111 @@
+"""How judges are found and called.  A judge is a generator registered under its finding's name; it yields drafts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeAlias
+
+import klaudit.findings
+from klaudit.findings import catalogue
+from klaudit.frameworks.resolve import Resolution, resolve
+from klaudit.model import Confidence, Edit, Evidence, Finding, Fix, Safety, Severity, Span
+
+NO_FIX = Fix("none", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a judge says; the rest of a finding comes from the catalogue.  `severity` overrules the catalogue's."""
+
+    span: Span
+    message: str
+    confidence: Confidence = "high"
+    related: tuple[Evidence, ...] = ()
+    fix: Fix = NO_FIX
+    severity: Severity | None = None
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One launch to be judged, under the version in use and, when a judge asks, under others."""
+
+    resolution: Resolution
+
+    @cached_property
+    def path(self) -> str:
+        return self.resolution.launch.head.path
+
+    def under(self, version: str) -> Resolution:
+        """The same launch under another version."""
+        return resolve(self.resolution.launch, version)
+
+
+Judge: TypeAlias = Callable[[Subject], Iterable[Draft]]
+_JUDGES: dict[str, Judge] = {}
+
+
+def judges(name: str) -> Callable[[Judge], Judge]:
+    """Registers the judge of the finding `name`."""
+
+    def register(judge: Judge) -> Judge:
+        _JUDGES[name] = judge
+        return judge
+
+    return register
+
+
+def judge(subject: Subject) -> Iterator[Finding]:
+    """All that the judges find, as findings.  Fingerprints do not depend on line numbers."""
+    for name, each in sorted(_all_judges().items()):
+        for draft in each(subject):
+            yield finding(name, draft, subject.resolution.setup.framework)
+
+
+def finding(name: str, draft: Draft, framework: str = "") -> Finding:
+    """A draft with what the catalogue adds."""
+    entry = catalogue.entry(name)
+    return Finding(
+        rule=entry.id,
+        name=name,
+        severity=draft.severity or entry.severity,
+        confidence=draft.confidence,
+        span=draft.span,
+        message=draft.message,
+        why=entry.summary,
+        fix=draft.fix,
+        fingerprint=_fingerprint(entry.id, draft, framework),
+        related=draft.related,
+    )
+
+
+def number_fingerprints(findings: list[Finding]) -> list[Finding]:
+    """Tell apart findings that are equal but for their place, by order of appearance."""
+    seen: dict[str, int] = {}
+    result = []
+    for each in findings:
+        count = seen.get(each.fingerprint, 0)
+        seen[each.fingerprint] = count + 1
+        result.append(each if count == 0 else replace(each, fingerprint=f"{each.fingerprint}-{count}"))
+    return result
+
+
+def advice(safety: Safety, title: str, edits: tuple[Edit, ...] = ()) -> Fix:
+    return Fix(safety, title, edits)
+
+
+def _fingerprint(rule: str, draft: Draft, framework: str) -> str:
+    text = "\0".join((rule, draft.span.path, framework, draft.key or draft.message))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def _all_judges() -> dict[str, Judge]:
+    if not _JUDGES:
+        for module in iter_modules(klaudit.findings.__path__):
+            import_module(f"klaudit.findings.{module.name}")
+    return _JUDGES

@@ -1,0 +1,38 @@
+"""KLA208: given twice on one command; the last one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from klaudit.findings.judging import Draft, Subject, judges
+from klaudit.findings.wording import key, show
+from klaudit.model import Evidence, Setting
+
+
+@judges("overridden-setting")
+def judge(subject: Subject) -> Iterator[Draft]:
+    resolution = subject.resolution
+    for id in resolution.launch.trainer.settings:
+        effective = resolution[id]
+        given = [
+            each
+            for each in resolution.launch.configuration.given(effective.name)
+            if each.origin in ("override", "variable", "code")
+        ]
+        if len(given) < 2:
+            continue
+        *lost, winner = given
+        same = all(each.value == winner.value for each in lost)
+        for each in lost:
+            yield Draft(
+                each.span,
+                f"{effective.name}={show(each.value)} is given again on line {winner.span.line} as {show(winner.value)}; the last one wins",
+                related=(_where(winner),),
+                severity="note" if same else None,
+                key=key(resolution, effective.name, show(each.value)),
+            )
+
+
+def _where(setting: Setting) -> Evidence:
+    span = setting.source or setting.value_span
+    return Evidence(setting.name, setting.value, setting.origin, span.path, span.line, span, "this one counts")

@@ -1,0 +1,128 @@
+"""How findings speak of terms: where they point, what they quote, which change they propose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from klaudit.frameworks.migrate import Change, Impossible, best_change
+from klaudit.frameworks.resolve import Effective, Resolution, TermState
+from klaudit.model import Evidence, Fix, Setting, Span, Unknown, Value
+from klaudit.theory import REVERSE
+
+
+def place(resolution: Resolution, candidates: Iterable[Effective | None]) -> Span:
+    """Where a finding points: the first candidate that is set by hand in the launch's own file, else the launch as a whole."""
+    path = resolution.launch.head.path
+    for effective in candidates:
+        if effective is not None and effective.setting is not None and effective.setting.span.path == path:
+            if effective.setting.origin != "default":
+                return effective.setting.span
+    return resolution.launch.head
+
+
+def loss_place(resolution: Resolution, state: TermState) -> Span:
+    """A choice of placement: its switch first."""
+    return place(resolution, (*state.switches, state.estimator, state.coefficient))
+
+
+def estimator_place(resolution: Resolution, state: TermState) -> Span:
+    """A choice of estimator: its setting first."""
+    return place(resolution, (state.estimator, *state.switches, state.coefficient))
+
+
+def describe(state: TermState) -> str:
+    """`k3 in the loss, coefficient 0.001 (use_kl_loss=True, kl_loss_type=low_var_kl by default)`."""
+    term = state.term
+    amount = "unknown coefficient" if term.coefficient is None else f"coefficient {term.coefficient:g}"
+    given = ", ".join(
+        dict.fromkeys(quote(each) for each in (*state.switches, state.estimator, state.coefficient) if each is not None)
+    )
+    return f"{term.estimator} in the {term.placement}, {amount}" + (f" ({given})" if given else "")
+
+
+def quote(effective: Effective) -> str:
+    """`name=value`, and whether that is a default."""
+    shown = f"{effective.name}={show(effective.value)}"
+    return shown if effective.setting is not None else f"{shown} by default"
+
+
+def show(value: Value) -> str:
+    """A value as a person would write it."""
+    if isinstance(value, Unknown):
+        return "unknown (" + ", ".join(value.hangs_on) + ")"
+    if value is None:
+        return "null"
+    if isinstance(value, str) and not value:
+        return "''"
+    return str(value)
+
+
+def gradient_sentence(state: TermState) -> str:
+    """What the term descends, and that it is not what the objective states."""
+    row = state.row
+    text = f"score weight w(d) = {state.term.score_weight}"
+    if row.descends:
+        text += f", descends {row.descends}"
+    if row.descends != REVERSE:
+        text += f", not {REVERSE}"
+    return text
+
+
+def evidence(state: TermState) -> tuple[Evidence, ...]:
+    return tuple(each.evidence() for each in (*state.switches, state.estimator, state.coefficient) if each is not None)
+
+
+def proposal(resolution: Resolution) -> Fix:
+    """The concrete change, from the recipes; without edits, which are made by `fix`."""
+    match best_change(resolution):
+        case Change() as found:
+            return Fix(found.recipe.safety, change_text(found))
+        case Impossible(why):
+            return Fix("none", f"no settings lead to k1 in the reward here: {why}")
+    return Fix("none", "")
+
+
+def change_text(found: Change) -> str:
+    """`set a.b=c d.e=f; remove --x`."""
+    parts = []
+    if found.write:
+        parts.append(
+            "set "
+            + " ".join(
+                f"{name}{'=' if not name.startswith('--') else ' '}{_literal(value)}" for name, value in found.write
+            )
+        )
+    if found.remove:
+        parts.append("remove " + ", ".join(found.remove))
+    text = "; ".join(parts) or "nothing to change"
+    if found.rescued_from_std:
+        text += f" ({', '.join(found.rescued_from_std)}: otherwise group-std normalisation cancels the coefficient)"
+    return text
+
+
+def _literal(value: Value) -> str:
+    return f"{value:g}" if isinstance(value, float) else show(value)
+
+
+def by_hand(resolution: Resolution, effective: Effective | None) -> Setting | None:
+    """The setting, if it was written in the launch's own file or command."""
+    if effective is None or effective.setting is None or effective.setting.origin == "default":
+        return None
+    setting = effective.setting
+    return setting if setting in resolution.launch.configuration.given(effective.name) else None
+
+
+def active(states: Sequence[TermState], placement: str) -> list[TermState]:
+    return [state for state in states if state.term.active and state.term.placement == placement]
+
+
+def sum_is_unbiased(resolution: Resolution) -> bool:
+    """Several terms whose weights add up to that of KL(pi||ref): none of them is to blame alone."""
+    count = sum(1 for state in resolution.terms if state.term.active)
+    return count > 1 and resolution.setup.verdict in ("unbiased", "unbiased-per-token")
+
+
+def key(resolution: Resolution, *parts: str) -> str:
+    """What makes a finding the same one after lines moved."""
+    launch = resolution.launch
+    return ":".join((launch.target, launch.symbol, *launch.assumes, *parts))

@@ -1,0 +1,90 @@
+"""Which settings lead from a set-up to another one: the recipes of the rules, spelled for the version in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klaudit.frameworks.resolve import Resolution, TermState
+from klaudit.frameworks.rules import Plain, Recipe
+from klaudit.model import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Settings to write (spelling, value) and to take away, by spelling.  `rescued_from_std` lists those that keep the penalty out of
+    group-std normalisation."""
+
+    recipe: Recipe
+    write: tuple[tuple[str, Plain], ...]
+    remove: tuple[str, ...]
+    rescued_from_std: tuple[str, ...]
+
+    @property
+    def explanation(self) -> str:
+        return self.recipe.explanation or self.recipe.why
+
+
+@dataclass(frozen=True, slots=True)
+class Impossible:
+    """No such set-up here, and why."""
+
+    why: str
+
+
+def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Change | Impossible | None:
+    """The change that takes the launch to `target`; None where the rules know no recipe for it."""
+    recipes = [recipe for recipe in resolution.launch.trainer.recipes if recipe.target == target]
+    recipe, known, _ = resolution.first(recipes)
+    if not isinstance(recipe, Recipe) or known is None:
+        return None
+    if recipe.impossible:
+        return Impossible(recipe.impossible)
+    write: dict[str, Plain] = {}
+    for id, value in recipe.set.items():
+        _write(resolution, write, id, value)
+    term = _migrated(resolution)
+    if recipe.coefficient and term is not None and term.term.coefficient is not None:
+        _write(resolution, write, recipe.coefficient, term.term.coefficient)
+    rescued = []
+    if not keep_std and _would_be_normalised(resolution):
+        for id, value in recipe.group_std.items():
+            if resolution[id].value != value:
+                write[resolution.spelling(id)] = value
+                rescued.append(resolution.spelling(id))
+    remove = tuple(resolution[id].name for id in recipe.remove if resolution[id].setting is not None)
+    return Change(recipe, tuple(write.items()), remove, tuple(rescued))
+
+
+def best_change(resolution: Resolution) -> Change | Impossible | None:
+    """To k1 in the reward if there is a way, else what comes closest; the first refusal where there is none."""
+    refusal: Impossible | None = None
+    for target in ("k1-in-reward", "importance-weighted", "straight-through", "k2-in-loss"):
+        match change(resolution, target):
+            case Impossible() as impossible:
+                refusal = refusal or impossible
+            case Change() as found:
+                return found
+    return refusal
+
+
+def _write(resolution: Resolution, write: dict[str, Plain], id: str, value: Plain) -> None:
+    """Leave out what already holds by default or by hand."""
+    if not _same(resolution[id].value, value):
+        write[resolution.spelling(id)] = value
+
+
+def _migrated(resolution: Resolution) -> TermState | None:
+    """The term whose coefficient is carried over: the active one, a loss term first."""
+    active = [state for state in resolution.terms if state.term.active is not False]
+    return min(active, key=lambda state: state.term.placement != "loss", default=None)
+
+
+def _would_be_normalised(resolution: Resolution) -> bool:
+    rewards = [state.rule for state in resolution.terms if state.rule.placement == "reward"]
+    return any(resolution.first(rule.group_std)[1] is not False for rule in rewards)
+
+
+def _same(value: Value, wanted: Plain) -> bool:
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        return value is wanted
+    return value == wanted
