@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from klaudit.model import Problem, Setting, Span
+from klaudit.model import Problem, Setting, Span, Value
 from klaudit.readers.source import Source
 
 # --- commands: shell scripts, subprocess calls, notebook "!" lines, "run:" blocks ---------------------------------------------------
@@ -134,6 +134,50 @@ class TreeDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class Argument:
+    """A positional argument: its value, and the qualified names it mentions (`HfArgumentParser((A, B))` mentions two)."""
+
+    value: Value
+    span: Span
+    symbols: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A field of a class body.  `annotation` holds the qualified names in its annotation, outermost first.
+
+    `factory` is the qualified name of the class that makes the default (`field(default_factory=KLConfig)`, `x: KLConfig = KLConfig()`)
+    and `given` what that call sets; `required` marks a field without a default.
+    """
+
+    name: str
+    annotation: tuple[str, ...]
+    span: Span
+    factory: str | None = None
+    given: tuple[Setting, ...] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentSpec:
+    """One option of a command-line parser, or one positional argument, as declared.
+
+    `flags` keep their dashes; `dest` is the attribute that holds the value; `default` is what the program sees where the option is not
+    given (`type` applied to a string default, as argparse does).  `type`, `action` and `nargs` are as written, empty where absent.
+    """
+
+    flags: tuple[str, ...]
+    dest: str
+    default: Value
+    span: Span
+    type: str = ""
+    action: str = ""
+    nargs: str = ""
+    choices: tuple[Value, ...] | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigObject:
     """Settings given in Python code, as one thing.
 
@@ -145,7 +189,11 @@ class ConfigObject:
     - `arguments`: `add_argument("--flag", default=...)` of one parser; setting names are the flags without leading dashes.
 
     Later settings win.  `open` names what may add settings that cannot be seen (`**kwargs` from elsewhere); `name` is the variable
-    bound.  Attribute assignments to a variable bound to a call are appended to that call's settings.
+    bound.  Attribute assignments to a variable bound to a call are appended to that call's settings.  A value that is itself a
+    dict or an object made by a call is given whole and, after it, key by key under dotted names.
+
+    `arguments`: for `call` an Argument for each positional one, for `class` a FieldSpec for each field, for `arguments` an
+    ArgumentSpec for each option, for `overrides` a Word for each element.
     """
 
     kind: Literal["call", "class", "assignments", "dict", "overrides", "arguments"]
@@ -155,19 +203,24 @@ class ConfigObject:
     name: str | None = None
     bases: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
-    arguments: tuple[object, ...] = field(default=())
+    arguments: tuple[Argument | FieldSpec | ArgumentSpec | Word, ...] = ()
     scope: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonDocument:
-    """`imports` maps local names to qualified names; `objects` and `commands` stand in source order."""
+    """`imports` maps local names to qualified names, `*` to star-imported modules; all parts stand in source order.
+
+    `commands` are those given word by word; `shell_strings` are the texts handed to a shell, for the shell reader.  Where such a
+    text has a part that cannot be known, it holds a command substitution named after what decides it.
+    """
 
     source: Source
     objects: tuple[ConfigObject, ...]
     commands: tuple[Command, ...]
     imports: tuple[tuple[str, str], ...] = ()
     problems: tuple[Problem, ...] = ()
+    shell_strings: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
