@@ -9,7 +9,8 @@ from functools import cached_property
 
 from klaudit.model import Span
 
-_WIDE = re.compile("([\x80-\u07ff]+)|([\u0800-\uffff]+)|([\U00010000-\U0010ffff]+)")  # two, three and four bytes in UTF-8
+# characters of two, three and four bytes in UTF-8
+_WIDE = re.compile("([\x80-\u07ff]+)|([\u0800-\uffff]+)|([\U00010000-\U0010ffff]+)")
 
 
 class UnreadableError(ValueError):
