@@ -1,0 +1,117 @@
+"""What the user asked for: `[tool.klaudit]` of pyproject.toml, or klaudit.toml, as one typed record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from klaudit.globs import Globs
+
+FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+FILE_NAMES = ("klaudit.toml", "pyproject.toml")  # in a folder with both the first counts
+MAX_BYTES = 1_000_000
+
+
+class ConfigurationError(ValueError):
+    """A configuration that cannot be used as written; `line` counts from 1, None where none is to blame."""
+
+    def __init__(self, path: str, line: int | None, message: str) -> None:
+        super().__init__(f"{path}:{line}: {message}" if line else f"{path}: {message}")
+        self.path = path
+        self.line = line
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class PerFileIgnores:
+    globs: Globs
+    selectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StandardInput:
+    """What `-` stands for: its contents, and the name under which they are read as if they lay on disk."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The effective options of a scan.
+
+    `select` and `ignore` hold rule ids, prefixes of ids or names, an empty `select` meaning all; no `frameworks` means every known
+    one; `jobs` 0 means one per core; `rules` are absolute folders with further rule files.
+    """
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[Globs, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    framework_versions: Mapping[str, str] = field(default_factory=dict)
+    fail_on: FailOn = "warning"
+    include_markdown: bool = False
+    jobs: int = 0
+    per_file_ignores: tuple[PerFileIgnores, ...] = ()
+    rules: tuple[str, ...] = ()
+    prefilter: bool = True
+    force_exclude: bool = False
+    verbose: bool = False
+    stdin: StandardInput | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Options as a file gives them.  `origins` says where each one that it sets stands: field name -> `path:line`."""
+
+    options: Options = Options()
+    path: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def overruled(self, **given: object) -> Configuration:
+        """With the options of the command line in place of the file's; None stands for one that was not given."""
+        changes = {name: value for name, value in given.items() if value is not None}
+        origins = {**self.origins, **dict.fromkeys(changes, "command line")}
+        return replace(self, options=replace(self.options, **changes), origins=origins)  # type: ignore[arg-type]
+
+
+def find(start: str) -> Path | None:
+    """The nearest configuration file, from the absolute folder `start` upwards to the root of its repository.
+
+    Outside a repository the search ends at the working directory, or at `start` where that does not lie below it: what happens to
+    lie further up (a shared temporary folder, a home directory) has no say.
+    """
+    folders = [Path(start), *Path(start).parents]
+    top = next((folder for folder in folders if (folder / ".git").exists()), None)
+    if top is None:
+        here = Path(os.path.realpath("."))
+        top = here if here in folders else folders[0]
+    for folder in folders[: folders.index(top) + 1]:
+        for name in FILE_NAMES:
+            file = folder / name
+            if file.is_file() and (name != "pyproject.toml" or _has_section(file)):
+                return file
+    return None
+
+
+def load(file: str | Path, *, trusted: bool = False) -> Configuration:
+    """Reads a configuration file.  `trusted`: the user named it, so that it may point outside its own folder.
+
+    Raises ConfigurationError, with the line, for unknown keys, wrong types and unusable values.
+    """
+    from klaudit.configuration_file import read_configuration  # the parser is needed only where there is a file
+
+    return read_configuration(Path(file), trusted=trusted)
+
+
+def _has_section(file: Path) -> bool:
+    """Whether the name occurs at all: most pyproject.toml files need not be parsed, and a broken one of no concern is no error."""
+    try:
+        with file.open("rb") as stream:
+            return b"klaudit" in stream.read(MAX_BYTES)
+    except OSError:
+        return False

@@ -1,0 +1,17 @@
+"""Which files a scan looks at: the tree is walked (.gitignore honoured), then a byte funnel keeps what may matter."""
+
+from klaudit.discover.files import Found, discover, list_files
+from klaudit.discover.prefilter import Prefilter
+from klaudit.discover.suffixes import has_shell_shebang, is_candidate
+from klaudit.discover.targets import Targets, locate
+
+__all__ = [
+    "Found",
+    "Prefilter",
+    "Targets",
+    "discover",
+    "has_shell_shebang",
+    "is_candidate",
+    "list_files",
+    "locate",
+]

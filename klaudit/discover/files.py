@@ -1,0 +1,84 @@
+"""Which files below the targets a scan looks at."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from klaudit.configuration import Options
+from klaudit.discover.git import list_by_git
+from klaudit.discover.suffixes import EXCLUDED_FOLDERS, SHEBANG_BYTES, has_shell_shebang, is_candidate
+from klaudit.discover.targets import Targets, locate
+from klaudit.discover.walk import list_by_walk
+from klaudit.globs import any_of
+from klaudit.model import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """POSIX paths relative to the root of the targets, sorted; `problems` has a row for each folder that could not be read."""
+
+    files: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def discover(root: str | Path, options: Options) -> list[str]:
+    """The files below one folder that a scan looks at, as sorted POSIX paths relative to it."""
+    return list(list_files(locate([str(root)], options), options).files)
+
+
+def list_files(targets: Targets, options: Options) -> Found:
+    """Candidates below the targets' folders, and every file that was named (with `force_exclude`, unless excluded)."""
+    is_excluded = any_of(options.exclude, targets.root)
+    files: set[str] = set()
+    problems: list[Problem] = []
+    for folder in targets.folders:
+        prefix = "" if folder == "." else folder + "/"
+        for path in _list(os.path.join(targets.root, folder), prefix, problems):
+            if path not in files and not is_excluded(path) and _is_wanted(targets.root, path, options):
+                files.add(path)
+    for path in targets.files:
+        if not (options.force_exclude and (is_excluded(path) or _in_excluded_folder(path))):
+            files.add(path)
+    return Found(tuple(sorted(files)), tuple(problems))
+
+
+def _list(folder: str, prefix: str, problems: list[Problem]) -> Iterator[str]:
+    """Paths below a folder that git does not ignore, nested repositories included; `prefix` stands before each."""
+    pending = [(folder, prefix)]
+    while pending:
+        folder, prefix = pending.pop()
+        listing = list_by_git(folder)
+        if listing is None:
+            listing, unreadable = list_by_walk(folder, EXCLUDED_FOLDERS)
+            problems.extend(Problem(prefix + path, None, message) for path, message in unreadable)
+        for path in listing:
+            if _in_excluded_folder(path):
+                continue
+            if path.endswith("/"):  # a repository in the repository: git names it and goes no further
+                pending.append((os.path.join(folder, path), prefix + path))
+            else:
+                yield prefix + path
+
+
+def _in_excluded_folder(path: str) -> bool:
+    return not EXCLUDED_FOLDERS.isdisjoint(path.split("/")[:-1])
+
+
+def _is_wanted(root: str, path: str, options: Options) -> bool:
+    wanted = is_candidate(path, include_markdown=options.include_markdown)
+    if wanted is False:
+        return False
+    full = os.path.join(root, path)  # a Path would cost more than the look at the file
+    try:
+        if not stat.S_ISREG(os.lstat(full).st_mode):  # gone, a symlink (its target is listed by its own name), a pipe
+            return False
+        if wanted is None:
+            with open(full, "rb") as file:
+                return has_shell_shebang(file.read(SHEBANG_BYTES))
+    except OSError:
+        return wanted is True and os.path.lexists(full)  # unreadable: the scan says so
+    return True

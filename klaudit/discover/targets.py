@@ -1,0 +1,107 @@
+"""What the user pointed at: one root, and the folders and files below it that were named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from klaudit.configuration import Options, StandardInput
+from klaudit.model import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """`root` is absolute, without symlinks; `folders` and `files` are POSIX, relative to it.
+
+    `overlay` holds contents that stand in for what is on disk; `problems` has a row for each path that cannot be scanned.
+    """
+
+    root: str
+    folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def locate(paths: Sequence[str], options: Options) -> Targets:
+    """Sorts out named paths; `-` is standard input.
+
+    The root is the folder that was named.  A file alone is seen as part of its repository, or of the working directory, so that what
+    it refers to is found and it has the same path as in a scan of the whole.  Of several paths the root is their common folder.
+    """
+    folders: list[str] = []
+    files: list[str] = []
+    problems: list[Problem] = []
+    overlay: dict[str, bytes] = {}
+    for path in paths:
+        if path == "-" and options.stdin is not None:
+            full = _real(options.stdin)
+            overlay[full] = options.stdin.data
+            files.append(full)
+        elif problem := _refusal(path):
+            problems.append(Problem(PurePath(path).as_posix(), None, problem))
+        else:
+            full = os.path.realpath(path)
+            (folders if Path(full).is_dir() else files).append(full)
+    root = _common([*folders, *map(_home, files)])
+    return Targets(
+        root,
+        _below(root, folders),
+        _below(root, files),
+        tuple(problems),
+        {_relative(root, full): data for full, data in overlay.items()},
+    )
+
+
+def repository_of(folder: str) -> str | None:
+    """The nearest folder, `folder` itself or above, that holds a git repository."""
+    for candidate in (Path(folder), *Path(folder).parents):
+        if (candidate / ".git").exists():
+            return str(candidate)
+    return None
+
+
+def _real(stdin: StandardInput) -> str:
+    return os.path.realpath(stdin.name)
+
+
+def _refusal(path: str) -> str | None:
+    try:
+        if not Path(path).exists():
+            return "no such file or folder"
+        if not Path(path).is_file() and not Path(path).is_dir():  # a pipe or device would block or never end
+            return "neither a file nor a folder"
+    except (OSError, ValueError) as error:  # ValueError: a null byte
+        return getattr(error, "strerror", None) or str(error)
+    return None
+
+
+def _home(file: str) -> str:
+    folder = str(Path(file).parent)
+    if repository := repository_of(folder):
+        return repository
+    here = os.path.realpath(".")
+    return here if _is_within(folder, here) else folder
+
+
+def _common(folders: Sequence[str]) -> str:
+    if not folders:
+        return os.path.realpath(".")
+    try:
+        return os.path.commonpath(folders)
+    except ValueError:  # drives of their own
+        return folders[0]
+
+
+def _below(root: str, paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({_relative(root, path) for path in paths if _is_within(path, root)}))
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _relative(root: str, path: str) -> str:
+    return PurePath(path).relative_to(root).as_posix()

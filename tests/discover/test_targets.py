@@ -1,0 +1,99 @@
+"""What named paths mean: the root, and what lies where below it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from klaudit.configuration import Options, StandardInput
+from klaudit.discover import Targets, list_files, locate
+
+GitRun = Callable[..., None]
+
+
+def write(root: Path, *paths: str) -> None:
+    for path in paths:
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x: 1\n", encoding="utf-8")
+
+
+def at(*paths: Path | str) -> Targets:
+    return locate([str(path) for path in paths], Options())
+
+
+def test_a_folder_is_its_own_root(tmp_path: Path, git: GitRun) -> None:
+    git("init")
+    write(tmp_path, "sub/run.sh")
+    targets = at(tmp_path / "sub")
+    assert (targets.root, targets.folders, targets.files) == (os.path.realpath(tmp_path / "sub"), (".",), ())
+
+
+def test_a_file_belongs_to_its_repository(tmp_path: Path, git: GitRun) -> None:
+    git("init")
+    write(tmp_path, "a/b/run.sh")
+    targets = at(tmp_path / "a/b/run.sh")
+    assert (targets.root, targets.files) == (os.path.realpath(tmp_path), ("a/b/run.sh",))
+
+
+def test_a_file_outside_a_repository_belongs_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a/b/run.sh")
+    assert at(tmp_path / "a/b/run.sh").files == ("run.sh",)
+    monkeypatch.chdir(tmp_path)
+    targets = at("a/b/run.sh")
+    assert (targets.root, targets.files) == (os.path.realpath(tmp_path), ("a/b/run.sh",))
+
+
+def test_several_paths_have_their_common_folder_as_root(tmp_path: Path) -> None:
+    write(tmp_path, "a/x/1.sh", "a/y/2.sh", "b.sh")
+    targets = at(tmp_path / "a/y", tmp_path / "a/x")
+    assert (targets.root, targets.folders) == (os.path.realpath(tmp_path / "a"), ("x", "y"))
+    options = Options()
+    both = locate([str(tmp_path / "a"), str(tmp_path / "a/x"), str(tmp_path / "a/x/1.sh")], options)
+    assert list_files(both, options).files == ("x/1.sh", "y/2.sh")
+
+
+def test_paths_that_are_not_there_are_problems_and_the_rest_is_found(tmp_path: Path) -> None:
+    write(tmp_path, "run.sh")
+    missing = str(tmp_path / "missing")
+    targets = at(missing, tmp_path, "a\0b")
+    assert targets.folders == (".",)
+    assert [problem.path for problem in targets.problems] == [missing, "a\0b"]
+    assert targets.problems[0].message == "no such file or folder"
+
+
+def test_nothing_but_missing_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    targets = at("missing")
+    assert (targets.root, targets.folders, targets.files) == (os.path.realpath(tmp_path), (), ())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a FIFO")
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.sh")
+    assert [problem.message for problem in at(tmp_path / "pipe.sh").problems] == ["neither a file nor a folder"]
+
+
+def test_a_named_symlink_stands_for_what_it_leads_to(tmp_path: Path) -> None:
+    write(tmp_path, "real/run.sh")
+    (tmp_path / "link").symlink_to("real", target_is_directory=True)
+    assert at(tmp_path / "link").root == os.path.realpath(tmp_path / "real")
+    assert at(tmp_path / "link/run.sh").root == os.path.realpath(tmp_path / "real")
+
+
+def test_standard_input_is_read_as_if_it_lay_on_disk(tmp_path: Path, git: GitRun) -> None:
+    git("init")
+    write(tmp_path, "sub/other.sh")
+    options = Options(stdin=StandardInput(str(tmp_path / "sub/new.sh"), b"echo"))
+    targets = locate(["-"], options)
+    assert (targets.root, targets.files, dict(targets.overlay)) == (
+        os.path.realpath(tmp_path),
+        ("sub/new.sh",),
+        {"sub/new.sh": b"echo"},
+    )
+    assert list_files(targets, options).files == ("sub/new.sh",)

@@ -1,0 +1,201 @@
+"""The configuration file: where it is looked for, what it may say, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from klaudit.configuration import Configuration, ConfigurationError, Options, PerFileIgnores, find, load
+from klaudit.globs import Globs
+
+
+def written(folder: Path, text: str, name: str = "klaudit.toml") -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode())
+    return file
+
+
+FULL = """
+select = ["KLA1"]
+ignore = ["k3-in-loss"]
+exclude = ["third_party/"]
+frameworks = ["verl"]
+fail-on = "error"
+include-markdown = true
+jobs = 2
+rules = ["ours"]
+
+[framework-versions]
+verl = "0.7.0"
+
+[per-file-ignores]
+"tests/**" = ["KLA1"]
+"""
+
+
+@pytest.mark.parametrize("name", ["klaudit.toml", "pyproject.toml"])
+def test_every_key_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "ours").mkdir()
+    text = FULL
+    if name == "pyproject.toml":
+        text = '[project]\nname = "x"\n[tool.ruff]\nselect = 1\n[tool.klaudit]\n' + re.sub(
+            r"^\[(\S+)\]$", r"[tool.klaudit.\1]", FULL, flags=re.M
+        )
+    base = os.path.realpath(tmp_path)
+    assert load(written(tmp_path, text, name)).options == Options(
+        select=("KLA1",),
+        ignore=("k3-in-loss",),
+        exclude=(Globs(base, ("third_party/",)),),
+        frameworks=("verl",),
+        framework_versions={"verl": "0.7.0"},
+        fail_on="error",
+        include_markdown=True,
+        jobs=2,
+        per_file_ignores=(PerFileIgnores(Globs(base, ("tests/**",)), ("KLA1",)),),
+        rules=(str(Path(base, "ours")),),
+    )
+
+
+def test_origins_say_which_line_set_what(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    file = written(tmp_path, FULL)
+    origins = load(file).origins
+    lines = {field: int(origin.removeprefix(f"{file}:")) for field, origin in origins.items()}
+    assert lines == {
+        "select": 2, "ignore": 3, "exclude": 4, "frameworks": 5, "fail_on": 6, "include_markdown": 7, "jobs": 8, "rules": 9,
+        "framework_versions": 11, "per_file_ignores": 14,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("\nselct = []", 2, "unknown key `selct`: did you mean `select`?"),
+        ("fail_on = 'error'", 1, "unknown key `fail_on`: did you mean `fail-on`?"),
+        ("[tool.klaudit]\nselect = []", 1, "unknown key `tool`"),
+        ("select = 'KLA1'", 1, "`select` must be a list of strings, not a string (KLA1)"),
+        ("jobs = 1\nignore = ['a', 1]", 2, "`ignore` must be a list of strings"),
+        ("include-markdown = 'yes'", 1, "must be true or false, not a string (yes)"),
+        ("include-markdown = 1", 1, "must be true or false, not an integer (1)"),
+        ("jobs = 0", 1, "must be a whole number from 1 to 1024"),
+        ("jobs = true", 1, "must be a whole number from 1 to 1024"),
+        ("fail-on = 'warn'", 1, "must be one of error, warning, note, never, not a string (warn): did you mean `warning`?"),
+        ("fail-on = 3", 1, "must be one of error"),
+        ("[framework-versions]\nverl = '0.7'\ntrl = 1.10", 3, "the version of `trl` must be a string"),
+        ("framework-versions.verl = 'newest'", 1, "`newest` is no version such as 0.7.0"),
+        ("framework-versions = {verl = 1}", 1, "the version of `verl` must be a string"),
+        ("framework-versions = ['verl']", 1, "must be a table of framework = version"),
+        ("per-file-ignores = []", 1, "must be a table of pattern = [rules]"),
+        ("[per-file-ignores]\n'a' = ['x']\n'b' = 'KLA1'", 3, "`b` must give a list of rules"),
+        (f"exclude = ['{'*a' * 9}']", 1, "is no usable pattern: more than 3 wildcards"),
+        ("exclude = ['!']", 1, "is no usable pattern"),
+        ("[per-file-ignores]\n'[z-a]' = []", 2, "is no usable pattern"),
+        ("rules = ['absent']", 1, "no such folder: `absent`"),
+        ("rules = ['../elsewhere']", 1, "leads out of the folder of this file"),
+        ("rules = ['/etc']", 1, "leads out of the folder of this file"),
+        ("select = [\n'KLA1'\n'KLA2']", 3, "not TOML: "),
+        ("a = 1\n\x00", 2, "not TOML: "),
+        ("jobs = " + "9" * 5000, None, "not usable"),
+        ("x = " + "[" * 100_000, None, "not usable: nested too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int | None, message: str) -> None:
+    (tmp_path.parent / "elsewhere").mkdir(exist_ok=True)
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigurationError) as caught:
+        load(file)
+    assert message in caught.value.message
+    assert (caught.value.path, caught.value.line) == (str(file), line)
+    assert str(caught.value).startswith(f"{file}:{line}: " if line else f"{file}: ")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"\xff\xfe", "not UTF-8"), (b"\n\n#\xff", "not UTF-8"), (b"# " + b"x" * 1_000_001, "larger than 1 MB")],
+)
+def test_files_that_are_no_text(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "klaudit.toml").write_bytes(data)
+    with pytest.raises(ConfigurationError, match=message):
+        load(tmp_path / "klaudit.toml")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such file"):
+        load(tmp_path / "klaudit.toml")
+
+
+def test_line_ends_and_byte_order_do_not_matter(tmp_path: Path) -> None:
+    file = written(tmp_path, "jobs = 1\r\nignore = [\r\n'KLA1']\r\nselct = 1\r\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load(file)
+    assert caught.value.line == 4
+
+
+def test_a_section_of_another_kind_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"`tool.klaudit` must be a table"):
+        load(written(tmp_path, "tool.klaudit = 3", "pyproject.toml"))
+    with pytest.raises(ConfigurationError, match=r"`tool.klaudit` must be a table"):
+        load(written(tmp_path, "tool = 3", "pyproject.toml"))
+
+
+def test_a_named_file_may_point_outside_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    file = written(tmp_path / "sub", "rules = ['../elsewhere']")
+    assert load(file, trusted=True).options.rules == (os.path.realpath(tmp_path / "elsewhere"),)
+
+
+class TestFind:
+    def test_the_nearest_counts_up_to_the_root_of_the_repository(self, tmp_path: Path) -> None:
+        written(tmp_path, "", "klaudit.toml")
+        repository = tmp_path / "repository"
+        (repository / ".git").mkdir(parents=True)
+        start = repository / "a" / "b"
+        start.mkdir(parents=True)
+        assert find(str(start)) is None
+        top = written(repository, "[tool.klaudit]", "pyproject.toml")
+        assert find(str(start)) == top
+        near = written(repository / "a", "")
+        assert find(str(start)) == near
+
+    def test_a_pyproject_without_the_section_does_not_count_even_if_broken(self, tmp_path: Path) -> None:
+        (tmp_path / ".git").mkdir()
+        written(tmp_path / "sub", "][", "pyproject.toml")
+        top = written(tmp_path, "[tool.klaudit]", "pyproject.toml")
+        assert find(str(tmp_path / "sub")) == top
+
+    def test_klaudit_toml_counts_before_pyproject_toml(self, tmp_path: Path) -> None:
+        written(tmp_path, "[tool.klaudit]", "pyproject.toml")
+        own = written(tmp_path, "")
+        assert find(str(tmp_path)) == own
+
+    def test_outside_a_repository_the_search_ends_at_the_working_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tmp_path = Path(os.path.realpath(tmp_path))
+        written(tmp_path, "")
+        start = tmp_path / "a" / "b"
+        start.mkdir(parents=True)
+        assert find(str(start)) is None
+        monkeypatch.chdir(tmp_path / "a")
+        assert find(str(start)) is None
+        monkeypatch.chdir(tmp_path)
+        assert find(str(start)) == tmp_path / "klaudit.toml"
+
+
+def test_the_command_line_overrules_the_file(tmp_path: Path) -> None:
+    loaded = load(written(tmp_path, "jobs = 2\nfail-on = 'error'\n"))
+    both = loaded.overruled(jobs=5, fail_on=None, verbose=True)
+    assert (both.options.jobs, both.options.fail_on, both.options.verbose) == (5, "error", True)
+    assert both.origins["jobs"] == "command line"
+    assert both.origins["fail_on"].endswith("klaudit.toml:2")
+
+
+def test_options_travel_between_processes() -> None:
+    options = Options(exclude=(Globs("/", ("a",)),), framework_versions={"verl": "0.7"})
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert Configuration().options == Options()
