@@ -17,6 +17,7 @@ from klaudit.frameworks.rules import (
     CheckedIn,
     Framework,
     NeverExisted,
+    Recipe,
     SettingSpec,
     Trainer,
     Vendored,
@@ -185,7 +186,9 @@ def _vocabulary(name: str, data: Any, keys: Keys) -> Vocabulary:
 def _check_references(trainer: Trainer, settings: Mapping[str, SettingSpec], keys: Keys) -> None:
     """Every setting id that a fact names must exist."""
     for record, at in _records(trainer, keys):
-        named = [getattr(record, "setting", ""), getattr(record, "switch", "")]
+        named = [getattr(record, "setting", ""), getattr(record, "switch", ""), *getattr(record, "only_with", ())]
+        if isinstance(record, Recipe):
+            named += [record.coefficient, *record.set, *record.group_std, *record.remove]
         condition = getattr(record, "when", None)
         named += _names_in(condition) if condition else []
         for name in filter(None, named):

@@ -183,7 +183,8 @@ class Recipe(Case):
 class EntryPoint(Case):
     """What starts the trainer.  `scripts` are path endings; `programs` are leading words (`trl grpo`)."""
 
-    modules: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()  # may be patterns: `examples.train.*`
+    unless: tuple[str, ...] = ()  # patterns of modules and script paths that do not train, although they fit otherwise
     scripts: tuple[str, ...] = ()
     programs: tuple[tuple[str, ...], ...] = ()
     uses: tuple[str, ...] = ()  # a script of the tree that parses its arguments into one of these classes
@@ -213,6 +214,7 @@ class ConfigClass(Case):
 
     names: tuple[str, ...] = ()
     prefix: str = ""
+    only_with: tuple[str, ...] = ()  # parts of a configuration: they count only where they set one of these settings
 
 
 @dataclass(frozen=True, slots=True)
