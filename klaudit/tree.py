@@ -34,6 +34,10 @@ class Tree:
             self._sources[path] = None if data is None else Source(path, data)
         return self._sources[path]
 
+    def forget(self, path: str) -> None:
+        """Let go of a file's bytes; it is read again when asked for."""
+        self._sources.pop(posixpath.normpath(path), None)
+
     def is_file(self, path: str) -> bool:
         path = posixpath.normpath(path)
         if path in self._overlay:

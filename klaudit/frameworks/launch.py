@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from klaudit.frameworks.rules import EntryPoint, Framework, Trainer
 from klaudit.model import FrameworkVersion, Setting, SetupKind, Span
+from klaudit.readers.document import Word
 
 
 class Configuration(Protocol):
@@ -45,3 +46,4 @@ class Launch:
     configuration: Configuration
     imports: tuple[str, ...]
     version: FrameworkVersion
+    stray: tuple[Word, ...] = field(default=())  # what stands below the command as if it belonged to it

@@ -1,0 +1,140 @@
+"""The pipeline over a tree: files in, one report out.  Over many files the work is spread over processes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from klaudit.configuration import Options
+from klaudit.discover import Prefilter, list_files, locate
+from klaudit.findings.judging import number_fingerprints
+from klaudit.findings.selection import Selection
+from klaudit.model import FileResult, Finding, Problem, Report, Setup
+from klaudit.scanner import Scanner
+from klaudit.tree import TooLargeError, Tree
+
+Progress = Callable[[int, int], None]
+
+# What a byte of a file that passed the prefilter costs, in seconds, by suffix; a pool pays off above half a second of work.
+_COST = {".py": 1.3e-6, ".ipynb": 0.4e-6, ".yaml": 0.6e-6, ".yml": 0.6e-6}
+_COST_OF_OTHERS = 0.8e-6
+_POOL_PAYS = 0.45
+
+
+def scan(paths: Sequence[str], options: Options, progress: Progress | None = None) -> Report:
+    """Scan files and folders.  Files that cannot be read are rows of `errors`; nothing that stands in a file raises.
+
+    Raises RulesError where the framework rules themselves are broken.
+    """
+    started = time.perf_counter()
+    targets = locate(paths, options)
+    found = list_files(targets, options)
+    tree = Tree(targets.root, dict(targets.overlay))
+    scanner = Scanner(tree, found.files, options)
+    results, seen = _scan_files(scanner, found.files, options, progress)
+    problems = [*targets.problems, *found.problems, *(problem for result in results for problem in result.problems)]
+    findings = _findings(results, Selection(options, targets.root))
+    return Report(
+        setups=tuple(sorted((setup for result in results for setup in result.setups), key=_setup_order)),
+        findings=tuple(findings),
+        errors=tuple(sorted(set(problems), key=lambda problem: (problem.path, problem.line or 0, problem.message))),
+        files_seen=seen,
+        files_parsed=sum(result.parsed for result in results),
+        seconds=time.perf_counter() - started,
+        by_rule=dict(sorted(Counter(finding.rule for finding in findings).items())),
+    )
+
+
+def _scan_files(scanner: Scanner, files: Sequence[str], options: Options, progress: Progress | None) -> tuple[list[FileResult], int]:
+    """Results of the files that may matter, and how many were looked at."""
+    prefilter = Prefilter(scanner.keywords) if options.prefilter else None
+    hits: list[tuple[str, float]] = []
+    results: list[FileResult] = []
+    for path in files:
+        try:
+            source = scanner.tree.source(path)
+        except (OSError, TooLargeError) as error:
+            results.append(FileResult(path, problems=(Problem(path, None, _why(error)),)))
+            continue
+        if source is None:
+            continue
+        if prefilter is None or prefilter.may_matter(source.data):
+            hits.append((path, len(source.data) * _COST.get(os.path.splitext(path)[1], _COST_OF_OTHERS)))
+        else:
+            scanner.tree.forget(path)  # most files: their bytes would only fill memory
+    scanned = _in_processes if _workers(options, hits) > 1 else _in_this_process
+    total = len(hits)
+    for done, result in enumerate(scanned(scanner, hits, options), 1):
+        results.append(result)
+        if progress is not None:
+            progress(done, total)
+    results.sort(key=lambda result: result.path)
+    return results, len(files)
+
+
+def _in_this_process(scanner: Scanner, hits: Sequence[tuple[str, float]], options: Options) -> Iterator[FileResult]:
+    enabled = gc.isenabled()
+    gc.disable()  # parsers make many small objects that live until their file is done
+    try:
+        for path, _ in hits:
+            yield scanner.scan(path)
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _in_processes(scanner: Scanner, hits: Sequence[tuple[str, float]], options: Options) -> Iterator[FileResult]:
+    """Biggest first, in small batches, so that no worker is left with the long end."""
+    import multiprocessing
+
+    context = multiprocessing.get_context("fork")
+    ordered = [path for path, _ in sorted(hits, key=lambda hit: -hit[1])]
+    with context.Pool(_workers(options, hits), initializer=_start_worker, initargs=(scanner,)) as pool:
+        yield from pool.imap_unordered(_scan_in_worker, ordered, chunksize=4)
+
+
+_of_worker: list[Scanner] = []  # inherited by the fork, so that rules and tree are not sent with every file
+
+
+def _start_worker(scanner: Scanner) -> None:
+    gc.disable()
+    _of_worker[:] = [scanner]
+
+
+def _scan_in_worker(path: str) -> FileResult:
+    return _of_worker[0].scan(path)
+
+
+def _workers(options: Options, hits: Sequence[tuple[str, float]]) -> int:
+    import multiprocessing
+
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return 1  # a spawned worker pays for all imports and rules again
+    wanted = options.jobs or os.cpu_count() or 1
+    return min(wanted, len(hits)) if sum(cost for _, cost in hits) > _POOL_PAYS else 1
+
+
+def _findings(results: Iterable[FileResult], selection: Selection) -> list[Finding]:
+    unique: dict[tuple[object, ...], Finding] = {}
+    for result in results:
+        for finding in result.findings:
+            if selection.keeps(finding):
+                unique.setdefault((finding.rule, finding.span, finding.message), finding)
+    return number_fingerprints(sorted(unique.values(), key=_finding_order))
+
+
+def _setup_order(setup: Setup) -> tuple[object, ...]:
+    span = setup.span
+    return (setup.path, span.start, span.end, setup.framework, setup.entry_point, setup.symbol, setup.assumes, setup.score_weight)
+
+
+def _finding_order(finding: Finding) -> tuple[object, ...]:
+    span = finding.span
+    return (span.path, span.start, span.end, finding.rule, finding.message)
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,165 @@
+"""Which framework a program, a class or a file of keys belongs to."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from klaudit.frameworks.rules import ConfigClass, ConfigSignature, EntryPoint, Framework, NeverExisted, Trainer
+from klaudit.readers.invocation import Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramMatch:
+    framework: Framework
+    trainer: Trainer
+    entry_point: EntryPoint
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMatch:
+    framework: Framework
+    trainer: Trainer
+    config_class: ConfigClass
+
+
+@dataclass(frozen=True, slots=True)
+class FileMatch:
+    framework: Framework
+    trainer: Trainer
+    signature: ConfigSignature
+
+
+class Index:
+    """All frameworks' marks, by what is looked up."""
+
+    def __init__(self, frameworks: Iterable[Framework]) -> None:
+        self.frameworks = tuple(frameworks)
+        self._modules: dict[str, list[ProgramMatch]] = {}
+        self._patterns: list[tuple[str, ProgramMatch]] = []
+        self._scripts: dict[str, list[tuple[str, ProgramMatch]]] = {}
+        self._programs: dict[str, list[tuple[tuple[str, ...], ProgramMatch]]] = {}
+        self._uses: dict[str, list[ProgramMatch]] = {}
+        self._classes: dict[str, list[ClassMatch]] = {}
+        self._signatures: list[FileMatch] = []
+        for framework in self.frameworks:
+            for trainer in framework.trainers:
+                self._add(framework, trainer)
+
+    def programs(self, invocation: Invocation) -> list[ProgramMatch]:
+        """The trainers that an invocation starts, most specific first."""
+        found: list[ProgramMatch] = []
+        if invocation.kind == "module":
+            found = [*self._modules.get(invocation.target, ())]
+            found += [match for pattern, match in self._patterns if fnmatch.fnmatchcase(invocation.target, pattern)]
+        elif invocation.kind == "script":
+            target = posixpath.normpath(invocation.target)
+            for ending, match in self._scripts.get(posixpath.basename(target), ()):
+                if target == ending or target.endswith("/" + ending):
+                    found.append(match)
+        else:
+            name = posixpath.basename(invocation.target)
+            words = (name, *(word.text or "" for word in invocation.arguments[:3]))
+            found = [match for program, match in self._programs.get(name, ()) if words[: len(program)] == program]
+        return [match for match in found if _fits(match.entry_point, invocation)]
+
+    def using(self, symbols: Iterable[str]) -> list[ProgramMatch]:
+        """The trainers whose argument classes a script of the tree parses its arguments into."""
+        return [match for symbol in symbols for match in self._uses.get(symbol, ())]
+
+    def classes(self, symbol: str) -> list[ClassMatch]:
+        return self._classes.get(symbol, [])
+
+    def file(self, path: str, keys: frozenset[str]) -> list[FileMatch]:
+        """The trainers that a file with these dotted keys configures."""
+        return [match for match in self._signatures if _signed(match.signature, path, keys)]
+
+    def naming(self, keys: frozenset[str]) -> list[FileMatch]:
+        """The trainers whose own dotted settings are among `keys`: enough to know an override list by."""
+        return [match for match in self._signatures if any("." in key and key in keys for key in match.signature.any_of)]
+
+    def never_existed(self, symbol: str, keywords: Iterable[str]) -> tuple[Framework, NeverExisted] | None:
+        """An API of this name and these keywords that no release ever had."""
+        given = set(keywords)
+        for framework in self.frameworks:
+            for api in framework.never_existed:
+                if (symbol in api.symbols or symbol.rpartition(".")[2] in api.symbols) and given & set(api.keywords):
+                    return framework, api
+        return None
+
+    def keywords(self) -> frozenset[bytes]:
+        """Literals of which every file that matters holds at least one."""
+        words: set[str] = set(self._modules) | {program for program in self._programs}
+        words = {module.rpartition(".")[2] for module in self._modules}
+        words |= {part for pattern, _ in self._patterns for part in [max(pattern.split("*"), key=len).strip(".")]}
+        words |= {name.rpartition(".")[2] for name in self._scripts}
+        words |= {ending for endings in self._scripts.values() for ending, _ in endings}
+        words |= {" ".join(program) for programs in self._programs.values() for program, _ in programs}
+        words |= {symbol.rpartition(".")[2] for symbol in (*self._classes, *self._uses)}
+        words |= {key.rpartition(".")[2] for match in self._signatures for key in (*match.signature.any_of,)}
+        for framework in self.frameworks:
+            words |= {symbol.rpartition(".")[2] for api in framework.never_existed for symbol in api.symbols}
+            words |= framework.keywords
+        return frozenset(word.lower().encode() for word in words if word)
+
+    def _add(self, framework: Framework, trainer: Trainer) -> None:
+        for entry in trainer.entry_points:
+            match = ProgramMatch(framework, trainer, entry)
+            for module in entry.modules:
+                if "*" in module:
+                    self._patterns.append((module, match))
+                else:
+                    self._modules.setdefault(module, []).append(match)
+            for script in entry.scripts:
+                self._scripts.setdefault(posixpath.basename(script), []).append((script, match))
+            for program in entry.programs:
+                self._programs.setdefault(program[0], []).append((tuple(program), match))
+            for symbol in entry.uses:
+                self._uses.setdefault(symbol, []).append(match)
+        for config_class in trainer.classes:
+            for name in config_class.names:
+                self._classes.setdefault(name, []).append(ClassMatch(framework, trainer, config_class))
+        self._signatures += [FileMatch(framework, trainer, signature) for signature in trainer.config_files]
+
+
+def _fits(entry: EntryPoint, invocation: Invocation) -> bool:
+    words = [word.text or "" for word in invocation.arguments]
+    if entry.requires and not any(word.split("=")[0] in entry.requires or word in entry.requires for word in words):
+        return False
+    return all(_flag_value(words, flag) in _wanted(values) for flag, values in entry.needs.items())
+
+
+def _wanted(values: object) -> set[str]:
+    return {str(value) for value in values} if isinstance(values, list) else {str(values)}
+
+
+def _flag_value(words: list[str], flag: str) -> str | None:
+    found = None
+    for at, word in enumerate(words):
+        if word == flag and at + 1 < len(words):
+            found = words[at + 1]
+        elif word.startswith(flag + "="):
+            found = word[len(flag) + 1 :]
+    return found
+
+
+def _signed(signature: ConfigSignature, path: str, keys: frozenset[str]) -> bool:
+    if signature.any_of and not any(key in keys for key in signature.any_of):
+        return False
+    if not all(key in keys for key in signature.all_of) or any(key in keys for key in signature.none_of):
+        return False
+    return bool(signature.any_of or signature.all_of) and not any(_matches(path, glob) for glob in signature.skip_paths)
+
+
+def _matches(path: str, glob: str) -> bool:
+    return fnmatch.fnmatchcase(path, glob) or (glob.startswith("**/") and fnmatch.fnmatchcase(path, glob[3:]))
+
+
+def iter_keys(names: Iterable[str]) -> Iterator[str]:
+    """Dotted names and everything above them: `a.b.c` gives `a`, `a.b`, `a.b.c`."""
+    for name in names:
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            yield ".".join(parts[:count])

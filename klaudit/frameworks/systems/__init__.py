@@ -1,0 +1,1 @@
+"""Configuration systems: how a kind of program turns defaults, files and arguments into effective settings."""

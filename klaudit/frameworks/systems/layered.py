@@ -1,0 +1,46 @@
+"""The plainest system: settings given by hand, in order, over a base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from klaudit.model import Setting
+
+
+def _as_is(name: str) -> str:
+    return name
+
+
+class LayeredConfiguration:
+    """`given` over `base`; the last setting of a name wins.  `normalise` maps the spellings of one name to one key."""
+
+    def __init__(
+        self,
+        given: Iterable[Setting],
+        base: Mapping[str, Setting] | None = None,
+        *,
+        normalise: Callable[[str], str] = _as_is,
+        refused: str | None = None,
+    ) -> None:
+        self._given = tuple(given)
+        self._normalise = normalise
+        self._refused = refused
+        self._base = {normalise(name): setting for name, setting in (base or {}).items()}
+        self._by_name: dict[str, list[Setting]] = {}
+        for setting in self._given:
+            self._by_name.setdefault(normalise(setting.name), []).append(setting)
+
+    @property
+    def refused(self) -> str | None:
+        return self._refused
+
+    def get(self, name: str) -> Setting | None:
+        name = self._normalise(name)
+        found = self._by_name.get(name)
+        return found[-1] if found else self._base.get(name)
+
+    def given(self, name: str) -> tuple[Setting, ...]:
+        return tuple(self._by_name.get(self._normalise(name), ()))
+
+    def explicit(self) -> tuple[Setting, ...]:
+        return self._given

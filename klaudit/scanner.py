@@ -1,0 +1,65 @@
+"""One file through the pipeline: read, recognise, resolve, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from klaudit.configuration import Options
+from klaudit.findings.judging import Subject, judge
+from klaudit.frameworks.detect import Detector
+from klaudit.frameworks.gather import Gatherer
+from klaudit.frameworks.launch import Launch
+from klaudit.frameworks.load import load_frameworks
+from klaudit.frameworks.recognise import Index
+from klaudit.frameworks.resolve import resolve
+from klaudit.model import FileResult, Finding, Problem, Setup
+from klaudit.readers.source import UnreadableError
+from klaudit.tree import TooLargeError, Tree
+
+
+class Scanner:
+    """Scans files of one tree; what it has learnt of the tree (versions, composed configs) serves the next file."""
+
+    def __init__(self, tree: Tree, files: Iterable[str], options: Options) -> None:
+        wanted = set(options.frameworks)
+        frameworks = [each for each in load_frameworks(options.rules) if not wanted or each.id in wanted]
+        self.tree = tree
+        self._options = options
+        self._index = Index(frameworks)
+        self._gatherer = Gatherer(tree, self._index, Detector(tree, files, options.framework_versions), options)
+        self.keywords = self._index.keywords()
+
+    def scan(self, path: str) -> FileResult:
+        """All set-ups and findings of a file.  Never raises for what stands in it."""
+        try:
+            gathered = self._gatherer.gather(path)
+            setups, findings = self._judge(gathered.launches)
+            findings += gathered.findings
+            return FileResult(path, tuple(setups), tuple(findings), tuple(gathered.problems), gathered.parsed)
+        except (UnreadableError, TooLargeError) as error:
+            return FileResult(path, problems=(Problem(path, getattr(error, "line", None), str(error)),), parsed=True)
+        except OSError as error:
+            return FileResult(path, problems=(Problem(path, None, error.strerror or str(error)),))
+        except RecursionError:
+            return FileResult(path, problems=(Problem(path, None, "nested too deeply"),))
+        except Exception as error:
+            if self._options.verbose:
+                raise
+            message = f"internal error, please report it: {type(error).__name__}: {error}"
+            return FileResult(path, problems=(Problem(path, None, message),))
+
+    def _judge(self, launches: Iterable[Launch]) -> tuple[list[Setup], list[Finding]]:
+        setups: dict[object, Setup] = {}
+        findings: list[Finding] = []
+        for launch in launches:
+            resolution = resolve(launch)
+            setup = resolution.setup
+            same = (setup.span, setup.symbol, setup.assumes, setup.score_weight, tuple(map(_what, setup.terms)))
+            if same not in setups:
+                setups[same] = setup
+                findings += judge(Subject(resolution))
+        return list(setups.values()), findings
+
+
+def _what(term: object) -> tuple[object, ...]:
+    return tuple(getattr(term, name) for name in ("placement", "estimator", "gradient", "coefficient", "active", "verdict"))
