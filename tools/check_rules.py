@@ -19,7 +19,7 @@ Where it looks:
   - a vocabulary's `checked-in`: {kind: words, path, symbol, key, suffixes}: the words are the text constants that the function
     compares with (only comparisons with the name or key `key`, if given); {suffixes: ["+"]} allows spelt words with that ending;
   - any fact's `checked-in`: {kind: text, path, symbol, contains, lacks}: the file, or that function or class of it, has or has not a text.
-A default that is `fixed`, and one for a version that has none, agrees where the name is absent.  Choices and Literal types are compared
+Where the rules have no default, a null one or one that is `fixed`, the name may be absent.  Choices and Literal types are compared
 with `choices` or the vocabulary, store_true flags with `type: switch`.
 """
 

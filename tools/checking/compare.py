@@ -155,24 +155,23 @@ def _compare(fact: str, spec: SettingSpec, source: _Source, expected: Expected, 
     )
     names = [key] if key else [_plain(name, either) for name in expected.names(spec)]
     stated = next((statements[name] for name in names if name in statements), None)
-    gone = [name.name for name in spec.names if name.replaced_by and expected.version in name.versions]
-    for name in gone:
-        if _plain(name, either) in statements:
-            return Row(fact, source.where, "disagree", f"{name} still exists here")
+    for name in () if key else (_plain(each.name, either) for each in spec.names):
+        if name in statements and name not in names:
+            return Row(fact, source.where, "disagree", f"{name} exists here, the rules say that it does not")
     try:
         default = expected.default(spec.id)
     except LookupError:
         return Row(fact, source.where, "unchecked", "its default hangs on the launch")
-    if default is None or default.fixed:
-        if stated is None:
+    if stated is None:
+        if default is None or default.fixed or default.value is None:
             return Row(fact, source.where, "agree")
-        if default is not None:
-            return Row(fact, source.where, "unchecked", "in the file; the rules say that it is not read")
+        return Row(fact, source.where, "disagree", f"not in the file under {' or '.join(names) or 'any name'}")
+    if default is None:
         if stated.required or stated.value is None:
             return Row(fact, source.where, "agree")
         return Row(fact, source.where, "disagree", f"the release says {_show(stated.value)}, the rules have no default")
-    if stated is None:
-        return Row(fact, source.where, "disagree", f"not in the file under {' or '.join(names) or 'any name'}")
+    if default.fixed:
+        return Row(fact, source.where, "unchecked", "in the file; the rules say that it is not read")
     if isinstance(stated.value, NotLiteral):
         return Row(fact, source.where, "unchecked", f"computed: {stated.value.text}")
     if not _equal(stated.value, default.value):

@@ -34,7 +34,7 @@ class Expected:
 
     def names(self, spec: SettingSpec) -> list[str]:
         """The spellings that this release reads."""
-        return [name.name for name in spec.names if not name.replaced_by and self._holds(name)]
+        return [name.name for name in spec.names if self._holds(name) is not False]
 
     def _holds(self, case: Case) -> bool | None:
         if self.version not in case.versions:

@@ -56,7 +56,7 @@ def composed(root: Path, folder: str, config: str) -> Statements:
     plain = OmegaConf.load(file)
     overrides = []
     if search := OmegaConf.select(plain, "hydra.searchpath"):
-        overrides = [f"hydra.searchpath=[{','.join(_search_path(root, each) for each in search)}]"]
+        overrides = [f"hydra.searchpath=[{','.join(_search_path(root, folder, each) for each in search)}]"]
     if "defaults" in plain:
         GlobalHydra.instance().clear()
         with warnings.catch_warnings(), initialize_config_dir(str((root / folder).resolve()), version_base=None):
@@ -78,10 +78,12 @@ def composed(root: Path, folder: str, config: str) -> Statements:
     return statements
 
 
-def _search_path(root: Path, entry: str) -> str:
-    """pkg://a.b and file://a/b (relative to the working directory) as a folder of the release."""
+def _search_path(root: Path, folder: str, entry: str) -> str:
+    """pkg://a.b and file://a/b as a folder of the release; the latter is relative to where the program is started: its top or beside
+    the config folder."""
     kind, _, place = entry.partition("://")
-    return f"file://{root.resolve() / (place.replace('.', '/') if kind == 'pkg' else place)}"
+    path = root / (place.replace(".", "/") if kind == "pkg" else place)
+    return f"file://{(path if path.is_dir() else root / folder / '..' / place).resolve()}"
 
 
 def _leaves(node: Any, key: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
