@@ -91,7 +91,6 @@ class Index:
 
     def keywords(self) -> frozenset[bytes]:
         """Literals of which every file that matters holds at least one."""
-        words: set[str] = set(self._modules) | {program for program in self._programs}
         words = {module.rpartition(".")[2] for module in self._modules}
         words |= {part for pattern, _ in self._patterns for part in [max(pattern.split("*"), key=len).strip(".")]}
         words |= {name.rpartition(".")[2] for name in self._scripts}
@@ -125,8 +124,10 @@ class Index:
 
 
 def _fits(entry: EntryPoint, invocation: Invocation) -> bool:
+    if any(fnmatch.fnmatchcase(invocation.target, pattern) for pattern in entry.unless):
+        return False
     words = [word.text or "" for word in invocation.arguments]
-    if entry.requires and not any(word.split("=")[0] in entry.requires or word in entry.requires for word in words):
+    if entry.requires and not any(word.partition("=")[0].lstrip("+~") in entry.requires for word in words):
         return False
     return all(_flag_value(words, flag) in _wanted(values) for flag, values in entry.needs.items())
 

@@ -1,0 +1,27 @@
+"""KLA301, from settings: a negative coefficient rewards distance from the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from klaudit.findings.judging import Draft, Subject, judges
+from klaudit.findings.wording import describe, evidence, key, place
+from klaudit.model import Fix
+
+
+@judges("penalty-sign")
+def judge(subject: Subject) -> Iterator[Draft]:
+    resolution = subject.resolution
+    for state in resolution.terms:
+        if state.term.active is False or state.term.coefficient is None or state.term.coefficient >= 0:
+            continue
+        yield Draft(
+            place(resolution, (state.coefficient, *state.switches)),
+            f"{describe(state)}: a negative coefficient drives the policy away from the reference; deliberate only where the reference is a"
+            " teacher and the sign is turned elsewhere",
+            confidence="medium",
+            related=evidence(state),
+            fix=Fix("none", "check the sign: it cannot be told from here whether it is meant"),
+            severity="warning",
+            key=key(resolution, state.rule.id),
+        )
