@@ -36,7 +36,8 @@ class ScoreWeight:
     def of(cls, **parts: float) -> ScoreWeight:
         """Build from keywords: `linear` d, `square` d^2, `modulus` |d|, `sign`, `growth` exp(d), `decay` exp(-d), `constant`."""
         names: dict[str, Basis] = {
-            "linear": "d", "square": "d**2", "modulus": "abs(d)", "sign": "sign(d)", "growth": "exp(d)", "decay": "exp(-d)", "constant": "1",
+            "linear": "d", "square": "d**2", "modulus": "abs(d)", "sign": "sign(d)", "growth": "exp(d)", "decay": "exp(-d)",
+            "constant": "1",
         }  # fmt: skip
         return cls.from_pairs((names[name], value) for name, value in parts.items())
 
