@@ -105,16 +105,20 @@ def _configs_of_defaults(trainer: Trainer) -> set[str]:
 def _source(trainer: Trainer, where: str, config: str, read: Any) -> _Source | Row:
     try:
         return _Source(where, config, read())
-    except MissingSourceError:
-        return Row(f"{trainer.id}: all settings", where, "unchecked", "no such file in this release")
+    except MissingSourceError as error:
+        return Row(f"{trainer.id}: all settings", where, "unchecked", f"not in this release: {error}")
     except UnreadableSourceError as error:
         return Row(f"{trainer.id}: all settings", where, "disagree", str(error))
 
 
 def _python(root: Path, kind: str, path: str, symbol: str, prefix: str) -> Statements:
     read = sources.dataclass_fields if kind == "dataclass" else sources.arguments
-    start = f"{prefix.rstrip('.')}." if prefix else ""
-    return {f"{start}{name}": stated for name, stated in read(root, path, symbol).items()}
+    return _below(prefix, read(root, path, symbol))
+
+
+def _below(prefix: str, statements: Statements) -> Statements:
+    """With what the settings' names have before the names of the file."""
+    return {f"{prefix.rstrip('.')}.{name}": stated for name, stated in statements.items()} if prefix else statements
 
 
 # --- settings -----------------------------------------------------------------------------------------------------------------------
@@ -144,7 +148,7 @@ def _check_setting(
 def _statements(root: Path, check: CheckedIn) -> Statements:
     if check.kind == "yaml":
         path = Path(check.path)
-        return sources.composed(root, path.parent.as_posix(), path.stem)
+        return _below(check.prefix, sources.composed(root, path.parent.as_posix(), path.stem))
     return _python(root, check.kind, check.path, check.symbol, check.prefix)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class MissingSourceError(Exception):
-    """The file is not in the release."""
+    """The file, or one that it builds on, is not in the release."""
 
 
 class UnreadableSourceError(Exception):
@@ -47,6 +47,7 @@ def composed(root: Path, folder: str, config: str) -> Statements:
     """Every leaf of a primary config, composed with Hydra as the program would without overrides."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
+    from hydra.errors import MissingConfigException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -63,6 +64,8 @@ def composed(root: Path, folder: str, config: str) -> Statements:
             warnings.simplefilter("ignore")
             try:
                 plain = compose(config.removesuffix(".yaml"), overrides=overrides)
+            except MissingConfigException as error:
+                raise MissingSourceError(f"{error.missing_cfg_file}, which {folder}/{config} builds on") from None
             except Exception as error:  # Hydra raises many kinds, and each means that this config cannot be composed
                 raise UnreadableSourceError(f"{folder}/{config}: {' '.join(str(error).split())}") from None
     statements: Statements = {}
@@ -82,7 +85,9 @@ def _search_path(root: Path, folder: str, entry: str) -> str:
     """pkg://a.b and file://a/b as a folder of the release; the latter is relative to where the program is started: its top or beside
     the config folder."""
     kind, _, place = entry.partition("://")
-    path = root / (place.replace(".", "/") if kind == "pkg" else place)
+    if kind == "pkg":
+        return f"file://{root.resolve() / place.replace('.', '/')}"
+    path = root / place
     return f"file://{(path if path.is_dir() else root / folder / '..' / place).resolve()}"
 
 
@@ -130,9 +135,12 @@ def _fields(root: Path, path: str, symbol: str, depth: int) -> Statements:
         if not (isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)):
             continue
         name = item.target.id
-        statements[name] = _field(item)
+        stated = _field(item)
+        if stated is None:
+            continue
+        statements[name] = stated
         inner = next((n.id for n in ast.walk(item.annotation) if isinstance(n, ast.Name) and n.id[:1].isupper()), "")
-        if isinstance(statements[name].value, NotLiteral) and inner and _find_class(root, path, inner, depth=0):
+        if isinstance(stated.value, NotLiteral) and inner and _find_class(root, path, inner, depth=0):
             nested = _fields(root, path, inner, depth + 1)
             statements.update({f"{name}.{key}": stated for key, stated in nested.items()})
     return statements
@@ -160,13 +168,16 @@ def _import_paths(root: Path, path: str, node: ast.ImportFrom) -> Iterator[str]:
     yield from (other for other in (f"{base}.py", f"{base}/__init__.py") if (root / other).is_file())
 
 
-def _field(item: ast.AnnAssign) -> Stated:
+def _field(item: ast.AnnAssign) -> Stated | None:
+    """None for a field that cannot be set (init=False)."""
     choices = _literal_choices(item.annotation)
     value = item.value
     if value is None:
         return Stated(choices=choices, required=True)
     if isinstance(value, ast.Call) and _last_name(value.func) in ("field", "Field"):
         keywords = {keyword.arg: keyword.value for keyword in value.keywords}
+        if "init" in keywords and _literal(keywords["init"]) is False:
+            return None
         if default := keywords.get("default") or (value.args[0] if value.args else None):
             value = default
         elif factory := keywords.get("default_factory"):
