@@ -109,9 +109,14 @@ def load(file: str | Path, *, trusted: bool = False) -> Configuration:
 
 
 def _has_section(file: Path) -> bool:
-    """Whether the name occurs at all: most pyproject.toml files need not be parsed, and a broken one of no concern is no error."""
+    """Most pyproject.toml files do not even hold the name, and need not be parsed."""
     try:
         with file.open("rb") as stream:
-            return b"klaudit" in stream.read(MAX_BYTES)
+            data = stream.read(MAX_BYTES)
     except OSError:
         return False
+    if b"klaudit" not in data:
+        return False
+    from klaudit.configuration_file import has_section
+
+    return has_section(data)

@@ -20,6 +20,7 @@ else:
     import tomli as tomllib
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_SECTION = re.compile(r"(?m)^\s*\[\s*tool\s*\.\s*klaudit\b")
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
 _NAME = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""
 _KEY = re.compile(rf"\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
@@ -37,6 +38,16 @@ def read_configuration(file: Path, *, trusted: bool) -> Configuration:
             table = table.get(key, {}) if isinstance(table, dict) else table
     reader = _Reader(path, text, section, file.parent, trusted)
     return reader.configuration(table)
+
+
+def has_section(data: bytes) -> bool:
+    """Whether the text of a pyproject.toml has `[tool.klaudit]`; of one that cannot be parsed, whether it looks like it."""
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    try:
+        tool = tomllib.loads(text).get("tool", {})
+    except (ValueError, RecursionError):
+        return _SECTION.search(text) is not None
+    return not isinstance(tool, dict) or "klaudit" in tool
 
 
 def _read(file: Path) -> str:

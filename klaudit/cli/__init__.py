@@ -1,1 +1,70 @@
-"""."""
+"""The command line: `klaudit COMMAND ...`.  Only what every command needs is imported here; start-up time is a feature."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from klaudit import __version__
+from klaudit.cli.group import Commands
+
+INTERRUPTED = 130
+FAILED = 2
+
+# name -> (module that has it as `command`, what it is for).  Help lists them from here, without importing any.
+COMMANDS = {
+    "scan": ("klaudit.cli.scan", "Find KL penalties and say what is wrong with them."),
+    "setups": ("klaudit.cli.setups", "List every set-up with the KL terms it trains with."),
+    "explain": ("klaudit.cli.explain", "Explain a finding, or list all of them."),
+    "frameworks": ("klaudit.cli.frameworks", "Say which frameworks and versions are known."),
+    "config": ("klaudit.cli.config", "Show the effective configuration and its origins."),
+}
+
+
+@click.group(
+    cls=Commands,
+    table=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog="Exit status: 0 nothing found, 1 findings, 2 wrong usage, unreadable input or a fault of klaudit.",
+)
+@click.version_option(__version__, message="%(prog)s %(version)s", prog_name="klaudit")
+def cli() -> None:
+    """Find, judge and migrate KL penalties in RL training of language models."""
+
+
+def main() -> int:
+    """Runs the command line.  Returns the exit status; what goes wrong is told without a traceback unless --verbose asks for one."""
+    try:
+        status = cli.main(prog_name="klaudit", standalone_mode=False)
+    except click.ClickException as error:  # wrong usage, among others
+        error.show()
+        status = FAILED
+    except (KeyboardInterrupt, click.Abort):
+        status = INTERRUPTED
+    except Exception as error:
+        status = FAILED
+        _tell_fault(error)
+    _flush()
+    return int(status or 0)
+
+
+def _tell_fault(error: Exception) -> None:
+    if "--verbose" in sys.argv:
+        import traceback
+
+        traceback.print_exception(error)
+    else:
+        from klaudit.reports.visible import visible
+
+        click.echo(f"klaudit: internal error: {type(error).__name__}: {visible(str(error))}", err=True)
+        click.echo("Please report it, with what was scanned and what --verbose shows.", err=True)
+
+
+def _flush() -> None:
+    """A reader that has gone (`| head`) is no error; without this Python would complain of it at its own end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

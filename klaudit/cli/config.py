@@ -1,0 +1,61 @@
+"""`klaudit config`: the effective configuration, as a configuration file that would give it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from klaudit.cli.output import write
+from klaudit.cli.session import configuration_for
+from klaudit.configuration import Configuration, Options
+from klaudit.configuration_file import KEYS
+from klaudit.globs import Globs
+from klaudit.reports.visible import visible
+
+
+@click.command()
+@click.argument("path", default=".")
+@click.option("--config", type=click.Path(), metavar="FILE", help="Configuration file, instead of the nearest one.")
+@click.option("--isolated", is_flag=True, help="Use no configuration file: shows the defaults.")
+def command(path: str, config: str | None, isolated: bool) -> None:
+    """Show the configuration that a scan of PATH (by default the working directory) would use, and where each value comes from."""
+    from klaudit.discover import locate
+
+    root = locate([path], Options()).root
+    configuration = configuration_for(root, config, isolated=isolated)
+    write(_lines(configuration))
+
+
+def _lines(configuration: Configuration) -> list[str]:
+    options = configuration.options
+    tables: dict[str, dict[str, object]] = {
+        "framework-versions": dict(options.framework_versions),
+        "per-file-ignores": {
+            pattern: list(ignores.selectors)
+            for ignores in options.per_file_ignores
+            for pattern in ignores.globs.patterns
+        },
+    }
+    lines = [f"# {visible(configuration.path or 'no configuration file: defaults')}\n"]
+    for key, field in KEYS.items():
+        if key not in tables:
+            lines.append(f"{key} = {json.dumps(_plain(getattr(options, field)))}  # {_origin(configuration, field)}\n")
+    for key, rows in tables.items():
+        lines.append(f"\n[{key}]  # {_origin(configuration, KEYS[key])}\n")
+        lines += [f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in rows.items()]
+    return lines
+
+
+def _origin(configuration: Configuration, field: str) -> str:
+    return visible(configuration.origins.get(field, "default"))
+
+
+def _plain(value: object) -> object:
+    """A value of Options as the file would write it."""
+    if isinstance(value, tuple):
+        return [word for item in value for word in (item.patterns if isinstance(item, Globs) else [item])]
+    if value == 0 and not isinstance(value, bool):
+        return os.cpu_count() or 1  # jobs
+    return value

@@ -1,0 +1,140 @@
+"""Where reports go: standard output as it is (terminal or pipe, whatever its encoding), and files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+
+import click
+
+from klaudit.cli.parameters import Failure, Given
+from klaudit.configuration_file import did_you_mean
+from klaudit.discover import Targets
+from klaudit.model import Report
+from klaudit.readers.source import Source
+from klaudit.reports import FORMATS, View, load
+from klaudit.reports.view import DEFAULT_WIDTH, MIN_WIDTH
+from klaudit.tree import TooLargeError, Tree
+
+_MAX_WIDTH = 140  # longer lines of prose are hard to read
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which formats go to which files, and which goes to standard output, if any."""
+
+    files: tuple[tuple[str, str], ...]
+    stdout: str | None
+
+    @classmethod
+    def of(cls, format_name: str, outputs: Sequence[str]) -> Plan:
+        """`FILE` takes the report away from standard output, `FORMAT=FILE` is one more.  Raises Failure where that cannot work."""
+        files: list[tuple[str, str]] = []
+        stdout: str | None = format_name
+        for output in outputs:
+            name, sign, file = output.partition("=")
+            if not sign:
+                name, file, stdout = format_name, output, None
+            elif name not in FORMATS:
+                hint = did_you_mean(name, FORMATS)
+                raise Failure(f"--output: unknown format `{name}`{hint}; write `./{output}` for a file of that name")
+            if not file or Path(file).is_dir() or not Path(file).absolute().parent.is_dir():
+                raise Failure(f"--output: cannot write to `{file}`: no such folder, or no file name")
+            files.append((name, file))
+        return cls(tuple(files), stdout)
+
+    def write(self, report: Report, view: View) -> None:
+        """Raises Failure where a file cannot be written."""
+        for name, file in self.files:
+            plain = replace(view, width=DEFAULT_WIDTH, wrap=False, colour=False, quiet=False)
+            try:
+                with Path(file).open("w", encoding="utf-8", newline="\n") as stream:
+                    stream.writelines(load(name).render(report, plain))
+            except OSError as error:
+                raise Failure(f"cannot write to `{file}`: {error.strerror or error}") from None
+        if self.stdout is not None:
+            write(load(self.stdout).render(report, view))
+
+
+def view_of(targets: Targets, given: Given) -> View:
+    """How standard output is best written to."""
+    is_terminal = sys.stdout.isatty()
+    tree = Tree(targets.root, dict(targets.overlay))
+
+    def source(path: str) -> Source | None:
+        try:
+            return tree.source(path)
+        except (OSError, TooLargeError):
+            return None
+
+    return View(
+        source=source,
+        prefix=_prefix(targets.root),
+        width=width_of_stdout(),
+        wrap=is_terminal,
+        colour=wants_colour(given.color, is_terminal=is_terminal),
+        quiet=given.quiet,
+        verbose=given.verbose,
+    )
+
+
+def width_of_stdout() -> int:
+    """Of the terminal, or what COLUMNS says, within what is readable."""
+    return min(max(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, MIN_WIDTH), _MAX_WIDTH)
+
+
+def wants_colour(when: str, *, is_terminal: bool) -> bool:
+    """The option first, then NO_COLOR and FORCE_COLOR (no-color.org, force-color.org), then what standard output is."""
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal and os.environ.get("TERM") != "dumb" and not _is_old_windows()
+
+
+def write(pieces: Iterable[str]) -> None:
+    """To standard output; characters that its encoding lacks as escapes.  A reader that has gone is not missed."""
+    stream = sys.stdout
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")
+    try:
+        stream.writelines(pieces)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def complain(report: Report, view: View) -> None:
+    """The rows of errors on standard error, for where standard output holds something else."""
+    from klaudit.reports.layout import paint
+    from klaudit.reports.text import problems
+
+    for line in paint(problems(report.errors, view), colour=False):
+        if line.strip():
+            click.echo(line, nl=False, err=True)
+
+
+def _prefix(root: str) -> str:
+    here = os.path.realpath(".")
+    if root == here:
+        return ""
+    try:
+        shown = min(root, os.path.relpath(root, here), key=len)
+    except ValueError:  # another drive
+        shown = root
+    return PurePath(shown).as_posix().rstrip("/") + "/"
+
+
+def _is_old_windows() -> bool:
+    """A console that does not understand terminal colours."""
+    if os.name != "nt":
+        return False
+    from rich.console import Console
+
+    return Console().legacy_windows

@@ -1,0 +1,77 @@
+"""`klaudit scan`: findings and the set-ups behind them."""
+
+from __future__ import annotations
+
+import click
+
+from klaudit.cli.output import Plan, complain, view_of
+from klaudit.cli.parameters import Given, OneOf, scans, words
+from klaudit.cli.session import Session
+from klaudit.configuration import FAIL_ON, FailOn
+from klaudit.model import Report
+from klaudit.reports import FORMATS
+from klaudit.reports.wording import counted
+
+
+@click.command(
+    epilog="Exit status: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage, unreadable input or a fault of klaudit."
+)
+@scans
+@click.option(
+    "--format", "format_name", type=OneOf(tuple(FORMATS)), default="text", show_default=True, help="What to write."
+)
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    metavar="FILE",
+    help="Write the report to a file; FORMAT=FILE writes one more in that format. Repeatable.",
+)
+@click.option(
+    "--select",
+    multiple=True,
+    callback=words,
+    metavar="RULE",
+    help="Only these rules: ids, prefixes (KLA1), names. Repeatable.",
+)
+@click.option("--ignore", multiple=True, callback=words, metavar="RULE", help="Not these rules. Repeatable.")
+@click.option(
+    "--fail-on", type=OneOf(FAIL_ON), help="Least severe finding that makes the exit status 1.  [default: warning]"
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    given: Given,
+    format_name: str,
+    outputs: tuple[str, ...],
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    fail_on: FailOn | None,
+) -> None:
+    """Find the KL penalties below PATHs (by default the working directory) and say what is wrong with them.
+
+    `-` reads standard input.
+    """
+    plan = Plan.of(format_name, outputs)
+    session = Session.start(given, select=select, ignore=ignore, fail_on=fail_on)
+    report = session.scan()
+    view = view_of(session.targets, given)
+    plan.write(report, view)
+    if plan.stdout != "text" or given.quiet:
+        complain(report, view)
+    if plan.stdout is None and not given.quiet:
+        findings, errors = len(report.findings), len(report.errors)
+        click.echo(
+            f"{counted(findings, 'finding')}, {counted(errors, 'error')}: see {', '.join(file for _, file in plan.files)}",
+            err=True,
+        )
+    ctx.exit(exit_status(report, session.configuration.options.fail_on))
+
+
+def exit_status(report: Report, fail_on: FailOn) -> int:
+    """What a caller is told: unreadable input outweighs findings."""
+    if report.errors:
+        return 2
+    failing = FAIL_ON[: FAIL_ON.index(fail_on) + 1] if fail_on != "never" else ()
+    return int(any(finding.severity in failing for finding in report.findings))

@@ -1,0 +1,125 @@
+"""Set-ups in full: what is trained with, term by term, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from klaudit.model import Evidence, Setup, Term, Verdict
+from klaudit.reports.layout import Cell, Line, Style, paragraph, table
+from klaudit.reports.view import View
+from klaudit.reports.visible import visible
+from klaudit.reports.wording import coefficient, prose, value, version_name, version_source, whence
+from klaudit.theory import look_up
+
+_HEADERS = ("placement", "estimator", "coefficient", "score weight w(d)", "descends", "verdict")
+_MOST_LINES = 8  # of set-ups that are said to be the same
+
+
+def setup_blocks(setups: Sequence[Setup], view: View) -> Iterator[Line]:
+    """The set-ups of one file, those with the same terms together."""
+    groups: dict[object, list[Setup]] = {}
+    for setup in setups:
+        groups.setdefault(_sameness(setup), []).append(setup)
+    for group in groups.values():
+        yield from _block(group[0], group[1:], view)
+        yield ()
+
+
+def verdict_style(verdict: Verdict) -> Style:
+    if verdict in ("unbiased", "unbiased-per-token"):
+        return "good"
+    if verdict in ("inactive", "unknown"):
+        return "faint"
+    return "error" if verdict in ("no-regularisation", "no-gradient") else "warning"
+
+
+def terms_in_brief(setup: Setup) -> str:
+    """`k3 in loss, 0.001; k1 in reward, unknown (active?)`, without those that are switched off."""
+    told = []
+    for term in setup.terms:
+        if term.active is not False:
+            doubt = " (if active)" if term.active is None else ""
+            told.append(f"{term.estimator} in {term.placement}, {coefficient(term)}{doubt}")
+    return "; ".join(told) or "none"
+
+
+def _block(setup: Setup, same: Sequence[Setup], view: View) -> Iterator[Line]:
+    span = setup.span
+    place: Line = (("set-up ", "strong"), (view.place(span.path, span.line, cell=span.cell), "path"), (" ", "plain"))
+    kind = {"launch": "a launch of", "config": "a configuration of", "code": "code for"}[setup.kind]
+    source = version_source(setup.version, view)
+    yield from paragraph(f"{kind} {version_name(setup)} ({source})", view.width, first=place, indent=2)
+    started_by = visible(setup.symbol if setup.kind == "code" and setup.symbol else setup.entry_point)
+    algorithm = f"algorithm {visible(setup.algorithm)}" if setup.algorithm else ""
+    if told := ", ".join(part for part in (started_by, algorithm) if part):
+        yield from paragraph(told, view.width, first=(("  ", "plain"),), indent=4)
+    if setup.assumes:
+        yield from paragraph(f"if {prose(' and '.join(setup.assumes))}", view.width, first=(("  ", "plain"),), indent=4)
+    if same:
+        lines = ", ".join(str(other.span.line) for other in same[:_MOST_LINES])
+        more = f" and {len(same) - _MOST_LINES} more" if len(same) > _MOST_LINES else ""
+        yield from paragraph(f"the same at line {lines}{more}", view.width, first=(("  ", "plain"),), indent=4)
+    yield from _terms(setup, view)
+
+
+def _terms(setup: Setup, view: View) -> Iterator[Line]:
+    if not setup.terms:
+        yield (("  no KL term", "plain"),)
+        return
+    yield from table(_HEADERS, [_row(term) for term in setup.terms], view.width, indent=2)
+    if sum(term.active is not False for term in setup.terms) > 1:
+        first: Line = (("  in all: ", "plain"), (setup.verdict, verdict_style(setup.verdict)))
+        yield from paragraph(f", w(d) = {visible(setup.score_weight)}", view.width, first=first, indent=4)
+    for each in _evidence(setup.terms):
+        shown = f"{visible(each.setting)} = {value(each.value)}"
+        yield from paragraph(
+            whence(each, setup, view, here=setup.path),
+            view.width,
+            first=((f"    {shown}  ", "plain"),),
+            indent=6,
+            style="faint",
+        )
+    for remark in dict.fromkeys(remark for term in setup.terms for remark in _remarks(term)):
+        yield from paragraph(prose(remark), view.width, first=(("  = ", "context"),), indent=6)
+
+
+def _row(term: Term) -> list[Cell]:
+    row = look_up(term.estimator, term.placement, term.gradient)
+    is_tabled = (
+        row.weight_text == term.score_weight
+    )  # a variant the table has no row for says what it does in its remarks
+    descends = "-" if term.active is False else row.descends if is_tabled else "see below" if term.facts else "unknown"
+    return [
+        (term.placement, "plain"),
+        (term.estimator, "plain"),
+        (coefficient(term), "plain"),
+        (visible(term.score_weight), "plain"),
+        (descends, "plain"),
+        (term.verdict, verdict_style(term.verdict)),
+    ]
+
+
+def _remarks(term: Term) -> Iterator[str]:
+    name = f"{term.estimator} in {term.placement}"
+    if term.active is False and term.why_inactive:
+        yield f"{name} is off: {term.why_inactive}"
+    if term.active is None:
+        yield f"{name}: whether it is on cannot be known without running something"
+    if term.active is not False and term.normalised_by_group_std:
+        yield f"{name} is divided by the group's standard deviation, which cancels its coefficient"
+    if term.active is not False:
+        yield from term.facts
+
+
+def _evidence(terms: Sequence[Term]) -> list[Evidence]:
+    told: list[Evidence] = []
+    for term in terms:
+        told += [each for each in term.evidence if each not in told]
+    return told
+
+
+def _sameness(setup: Setup) -> object:
+    terms = tuple(
+        (t.placement, t.estimator, t.gradient, t.coefficient, t.active, t.score_weight, t.verdict) for t in setup.terms
+    )
+    return (setup.framework, setup.version.value, setup.kind, setup.algorithm, setup.assumes, setup.score_weight, terms)

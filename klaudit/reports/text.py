@@ -1,0 +1,175 @@
+"""The report for people: findings by file, each with its source, what set what, and what to change; then the set-ups and a summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from klaudit.model import Evidence, Finding, Problem, Report, Setup, Severity
+from klaudit.reports.excerpt import Mark, excerpt
+from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
+from klaudit.reports.setup_block import setup_blocks
+from klaudit.reports.view import View
+from klaudit.reports.visible import visible
+from klaudit.reports.wording import counted, prose, value, whence
+
+_MOST_MARKS = 4  # besides the finding's own
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+INTERNAL = "internal error"  # how messages about klaudit's own faults begin
+
+
+def render(report: Report, view: View) -> Iterator[str]:
+    lines = _brief(report, view) if view.quiet else _full(report, view)
+    return paint(lines, colour=view.colour)
+
+
+def _brief(report: Report, view: View) -> Iterator[Line]:
+    for finding in report.findings:
+        yield _head(finding, view)
+
+
+def _full(report: Report, view: View) -> Iterator[Line]:
+    setups: dict[str, list[Setup]] = {}
+    for setup in report.setups:
+        setups.setdefault(setup.path, []).append(setup)
+    findings: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        findings.setdefault(finding.span.path, []).append(finding)
+    paths = dict.fromkeys([*findings, *setups]) if view.verbose else findings
+    for path in paths:
+        for finding in findings.get(path, []):
+            yield from _finding(finding, setups.get(path, []), view)
+            yield ()
+        yield from setup_blocks(setups.get(path, []), view)
+    yield from problems(report.errors, view)
+    yield from _summary(report, view)
+
+
+# --- one finding --------------------------------------------------------------------------------------------------------------------
+
+
+def _head(finding: Finding, view: View) -> Line:
+    span = finding.span
+    return (
+        (view.place(span.path, span.line, span.column, span.cell), "path"),
+        (" ", "plain"),
+        (finding.rule, "rule"),
+        (f" {finding.name} ", "plain"),
+        (f"[{finding.severity}]", finding.severity),
+        (f" {prose(finding.message)}", "plain"),
+    )
+
+
+def _finding(finding: Finding, setups: Sequence[Setup], view: View) -> Iterator[Line]:
+    *head, (message, style) = _head(finding, view)
+    if view.wrap:
+        yield tuple(head)
+        yield from paragraph(message.strip(), view.width, first=(("  ", "plain"),), indent=2, style="strong")
+    else:
+        yield (*head, (message, style))
+    setup = _setup_of(finding, setups)
+    marked, others = _evidence(finding)
+    source = view.source(finding.span.path)
+    if source is None:
+        others, marked = [*marked, *others], []
+    else:
+        marks = [Mark(finding.span, primary=True), *_marks(marked, finding)]
+        yield from excerpt(source, marks, view.width, finding.severity)
+    for each in others:
+        shown = f"{visible(each.setting)} = {value(each.value)}: {whence(each, setup, view, here=finding.span.path)}"
+        yield from _remark("set", shown, view)
+    if finding.confidence != "high":
+        yield from _remark("confidence", finding.confidence, view)
+    yield from _remark("why", prose(finding.why), view)
+    if finding.fix.title:
+        tier = " (unsafe)" if finding.fix.safety == "unsafe" else ""
+        yield from _remark(f"fix{tier}", prose(finding.fix.title), view, "good")
+
+
+def _remark(label: str, text: str, view: View, style: Style = "plain") -> Iterator[Line]:
+    if text:
+        yield from paragraph(
+            text, view.width, first=(("  = ", "context"), (f"{label}: ", "strong")), indent=6, style=style
+        )
+
+
+def _evidence(finding: Finding) -> tuple[list[Evidence], list[Evidence]]:
+    """What can be shown in the finding's own excerpt, and what is said in words."""
+    marked: list[Evidence] = []
+    others: list[Evidence] = []
+    for each in finding.related:
+        is_near = each.span is not None and each.span.path == finding.span.path and len(marked) < _MOST_MARKS
+        (marked if is_near else others).append(each)
+    return marked, others
+
+
+def _marks(marked: Sequence[Evidence], finding: Finding) -> Iterator[Mark]:
+    for each in marked:
+        if each.span is not None and each.span != finding.span:
+            words = {"default": "default", "variable": "value set here"}.get(each.origin, "set here")
+            yield Mark(each.span, f"{words} ({prose(each.note)})" if each.note else words)
+
+
+def _setup_of(finding: Finding, setups: Sequence[Setup]) -> Setup | None:
+    """The set-up that a finding is about, for naming the framework whose defaults it quotes: the one whose span holds it."""
+    holding = [s for s in setups if s.span.start <= finding.span.start and finding.span.end <= s.span.end]
+    versions = {(s.framework, s.version.value) for s in setups}
+    return holding[0] if holding else setups[0] if len(versions) == 1 else None
+
+
+# --- problems and summary -----------------------------------------------------------------------------------------------------------
+
+
+def problems(errors: Sequence[Problem], view: View) -> Iterator[Line]:
+    """Files that could not be read, and klaudit's own faults with the wish to hear of them."""
+    for error in errors:
+        first, _, rest = error.message.partition("\n")
+        head: Line = ((view.place(error.path, error.line), "path"), (": ", "plain"), ("error", "error"))
+        yield (*head, (f": {prose(first)}", "plain"))
+        if view.verbose:
+            for line in rest.splitlines():
+                yield ((f"  {visible(line)}", "faint"),)
+    if any(error.message.startswith(INTERNAL) for error in errors):
+        text = "This is a fault of klaudit, not of the file. Please report it, with the file and what --verbose shows."
+        yield from paragraph(text, view.width)
+    if errors:
+        yield ()
+
+
+def _summary(report: Report, view: View) -> Iterator[Line]:
+    if report.findings:
+        by_rule = Counter((f.rule, f.name, f.severity) for f in report.findings)
+        rows: list[list[Cell]] = [
+            [(rule, "rule"), (name, "plain"), (severity, severity), (f"{count:,}", "plain")]
+            for (rule, name, severity), count in sorted(by_rule.items())
+        ]
+        yield from table(("rule", "name", "severity", "findings"), rows, view.width)
+        yield ()
+    if report.setups:
+        verdicts = Counter(setup.verdict for setup in report.setups)
+        told = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.most_common())
+        yield from paragraph(f"{counted(len(report.setups), 'set-up')}: {told}.", view.width, indent=2)
+        paths = {finding.span.path for finding in report.findings}
+        if not view.verbose and any(setup.path not in paths for setup in report.setups):
+            yield from paragraph(
+                "Those without findings are listed by `klaudit setups` and shown by --verbose.",
+                view.width,
+                indent=2,
+                style="faint",
+            )
+    yield from paragraph(_outcome(report), view.width, indent=2, style="strong")
+
+
+def _outcome(report: Report) -> str:
+    if report.findings:
+        severities = Counter(finding.severity for finding in report.findings)
+        told = ", ".join(counted(severities[each], each) for each in _SEVERITIES if severities[each])
+        files = len({finding.span.path for finding in report.findings})
+        start = f"{counted(len(report.findings), 'finding')} ({told}) in {counted(files, 'file')}"
+    elif report.files_seen == 0:
+        start = "Nothing to scan: no shell script, Python file, notebook, YAML, JSON or TOML file there"
+    else:
+        start = "No findings" if report.setups else "No findings: no KL set-up there"
+    errors = f", {counted(len(report.errors), 'error')}" if report.errors else ""
+    seen = f"{counted(report.files_seen, 'file')} looked at, {report.files_parsed:,} read in full"
+    return f"{start}{errors}. {seen}, {report.seconds:.2f} s."
