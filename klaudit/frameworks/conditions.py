@@ -13,13 +13,18 @@ Names are setting ids; `$entry-point`, `$imports`, `$config`, `$framework-file` 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from klaudit.frameworks.records import Keys, did_you_mean
 from klaudit.frameworks.rules import Condition, Plain
 from klaudit.model import Unknown, Value
 
 Known = bool | None  # None: unknown
+
+_STATES = ("truthy", "falsy", "set", "unset")
+_SIGNS = ("in", "not-in", "equals", "above", "below", "matches")
+_OF_THE_LAUNCH = ("$entry-point", "$imports", "$config", "$framework-file")
 
 
 @dataclass(slots=True)
@@ -119,3 +124,45 @@ def _all(parts: Iterable[Known]) -> Known:
         if part is None:
             result = None
     return result
+
+
+# --- conditions as they are written ---------------------------------------------------------------------------------------------------
+
+
+def misfits(condition: Plain, settings: Collection[str], keys: Keys = ()) -> Iterator[tuple[Keys, str]]:
+    """What is wrong with a condition as a file writes it: where, and why."""
+    if not isinstance(condition, dict):
+        yield keys, "must be a mapping"
+        return
+    for name, wanted in condition.items():
+        at = (*keys, name)
+        if name in ("any", "all"):
+            if not isinstance(wanted, list):
+                yield at, "must be a list"
+                continue
+            for number, part in enumerate(wanted):
+                yield from misfits(part, settings, (*at, number))
+        elif name == "not":
+            yield from misfits(wanted, settings, at)
+        elif name not in settings and name not in _OF_THE_LAUNCH:
+            yield at, f"no setting {name!r}{did_you_mean(name, (*settings, *_OF_THE_LAUNCH))}"
+        elif isinstance(wanted, dict):
+            yield from _odd_comparisons(wanted, settings, at)
+        elif isinstance(wanted, str) and wanted not in _STATES and (meant := did_you_mean(wanted, _STATES, cutoff=0.8)):
+            yield at, f"{wanted!r} is no state of a setting{meant}"
+
+
+def _odd_comparisons(wanted: dict[str, Plain], settings: Collection[str], keys: Keys) -> Iterator[tuple[Keys, str]]:
+    for sign, right in wanted.items():
+        at = (*keys, sign)
+        if sign not in _SIGNS:
+            yield at, f"no comparison {sign!r}{did_you_mean(str(sign), _SIGNS)}; there are {', '.join(_SIGNS)}"
+        elif isinstance(right, dict):
+            other = right.get("setting")
+            if set(right) != {"setting"} or other not in settings:
+                yield at, f"no setting {other!r}{did_you_mean(str(other), settings)}"
+        elif sign == "matches":
+            try:
+                re.compile(str(right))
+            except re.error as error:
+                yield at, f"{right!r} is not a pattern: {error}"
