@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from klaudit.model import Span
 from klaudit.readers.source import Source
-from klaudit.reports.layout import Line, Style
-from klaudit.reports.visible import cells, escape
+from klaudit.reports.layout import Line, Piece, Style
+from klaudit.reports.visible import cells, cut, escape
 
 _TAB = 4
 _MOST_LINES = 3  # of one mark: a launch may be a command of a hundred lines
@@ -92,9 +92,13 @@ def _marked_line(
         if length == 0:
             continue
         sign = "^" if underline.primary else "-"
-        label = f" {underline.label}" if underline.label else ""
         colour: Style = style if underline.primary else "context"
-        yield ((f"{'':{gutter}} | ", "context"), (" " * at, "plain"), (sign * length + label, colour))
+        margin: Piece = (f"{'':{gutter}} | ", "context")
+        fits = at + length + 1 + cells(underline.label) <= line.width
+        label = f" {underline.label}" if underline.label and fits else ""
+        yield (margin, (" " * at, "plain"), (sign * length + label, colour))
+        if underline.label and not fits:
+            yield (margin, (cut(underline.label, line.width), colour))
 
 
 class _Drawn:

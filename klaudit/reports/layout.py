@@ -10,14 +10,13 @@ from klaudit.reports.visible import cells, fold
 Style: TypeAlias = Literal[
     "plain", "strong", "faint", "path", "rule", "error", "warning", "note", "good", "context", "header"
 ]
-Span: TypeAlias = tuple[str, Style]
-Line: TypeAlias = tuple[Span, ...]
+Piece: TypeAlias = tuple[str, Style]
+Line: TypeAlias = tuple[Piece, ...]
 Cell: TypeAlias = tuple[str, Style]
 
 _GAP = 2
 _NARROWEST = 8  # of a column, before a table is given up for a list
 
-# A cell at the beginning says what the rest of the row is about, so rows of a list start with it.
 _STYLES: dict[Style, str] = {
     "plain": "",
     "strong": "bold",
@@ -75,7 +74,7 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], width: int, *,
 
 
 def _row(row: Sequence[Cell], widths: Sequence[int], indent: int) -> Line:
-    spans: list[Span] = [(" " * indent, "plain")]
+    spans: list[Piece] = [(" " * indent, "plain")]
     for (text, style), width in zip(row, widths, strict=True):
         spans += [(text, style), (" " * (width - cells(text) + _GAP), "plain")]
     return tuple(spans[:-1])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from klaudit.model import Evidence, Setup, Term, Verdict
 from klaudit.reports.layout import Cell, Line, Style, paragraph, table
 from klaudit.reports.view import View
-from klaudit.reports.visible import visible
+from klaudit.reports.visible import cells, visible
 from klaudit.reports.wording import coefficient, prose, value, version_name, version_source, whence
 from klaudit.theory import look_up
 
@@ -70,17 +70,31 @@ def _terms(setup: Setup, view: View) -> Iterator[Line]:
     if sum(term.active is not False for term in setup.terms) > 1:
         first: Line = (("  in all: ", "plain"), (setup.verdict, verdict_style(setup.verdict)))
         yield from paragraph(f", w(d) = {visible(setup.score_weight)}", view.width, first=first, indent=4)
-    for each in _evidence(setup.terms):
-        shown = f"{visible(each.setting)} = {value(each.value)}"
-        yield from paragraph(
-            whence(each, setup, view, here=setup.path),
-            view.width,
-            first=((f"    {shown}  ", "plain"),),
-            indent=6,
-            style="faint",
-        )
+    yield from _provenance(setup, view)
     for remark in dict.fromkeys(remark for term in setup.terms for remark in _remarks(term)):
         yield from paragraph(prose(remark), view.width, first=(("  = ", "context"),), indent=6)
+
+
+def _provenance(setup: Setup, view: View) -> Iterator[Line]:
+    """`setting = value  where from`, the origins below each other where there is room for that."""
+    told = [
+        (f"{visible(each.setting)} = {value(each.value)}", whence(each, setup, view, here=setup.path))
+        for each in _evidence(setup.terms)
+    ]
+    if told:
+        yield (("  effective settings", "faint"),)
+    widest = max((cells(shown) for shown, _ in told), default=0)
+    for shown, origin in told:
+        if widest + 30 <= view.width:
+            yield from paragraph(
+                origin,
+                view.width,
+                first=((f"    {shown}{' ' * (widest - cells(shown) + 2)}", "plain"),),
+                indent=8,
+                style="faint",
+            )
+        else:
+            yield from paragraph(f"{shown}, {origin}", view.width, first=(("    ", "plain"),), indent=8)
 
 
 def _row(term: Term) -> list[Cell]:

@@ -20,6 +20,8 @@ _SOURCES = {
     "assumed": "assumed",
 }
 
+_NO_LIMIT = 1_000_000
+
 
 def render(report: Report, view: View) -> Iterator[str]:
     return paint(_lines(report, view), colour=view.colour)
@@ -36,7 +38,8 @@ def _lines(report: Report, view: View) -> Iterator[Line]:
             "verdict",
             *(["if"] if has_conditions else []),
         ]
-        yield from table(headers, [_row(setup, view, has_conditions) for setup in report.setups], view.width)
+        width = view.width if view.wrap else _NO_LIMIT  # a row for each set-up is what tools behind a pipe expect
+        yield from table(headers, [_row(setup, view, has_conditions) for setup in report.setups], width)
         if not view.quiet:
             yield ()
     if not view.quiet:

@@ -125,7 +125,10 @@ def problems(errors: Sequence[Problem], view: View) -> Iterator[Line]:
     for error in errors:
         first, _, rest = error.message.partition("\n")
         head: Line = ((view.place(error.path, error.line), "path"), (": ", "plain"), ("error", "error"))
-        yield (*head, (f": {prose(first)}", "plain"))
+        if view.wrap:
+            yield from paragraph(f": {prose(first)}", view.width, first=head, indent=2)
+        else:
+            yield (*head, (f": {prose(first)}", "plain"))
         if view.verbose:
             for line in rest.splitlines():
                 yield ((f"  {visible(line)}", "faint"),)
@@ -171,5 +174,5 @@ def _outcome(report: Report) -> str:
     else:
         start = "No findings" if report.setups else "No findings: no KL set-up there"
     errors = f", {counted(len(report.errors), 'error')}" if report.errors else ""
-    seen = f"{counted(report.files_seen, 'file')} looked at, {report.files_parsed:,} read in full"
+    seen = f"{counted(report.files_seen, 'file')} looked at, {report.files_parsed:,} parsed"
     return f"{start}{errors}. {seen}, {report.seconds:.2f} s."

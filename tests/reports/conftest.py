@@ -1,0 +1,236 @@
+"""A small report of every kind of row, made by hand, and files for its excerpts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from klaudit.model import (
+    Edit,
+    Evidence,
+    Finding,
+    Fix,
+    FrameworkVersion,
+    Problem,
+    Report,
+    Setup,
+    Span,
+    Term,
+    Unknown,
+)
+from klaudit.readers.source import Source
+from klaudit.reports import View
+
+FILES = {
+    "examples/run.sh": """\
+#!/bin/bash
+KL=0.001
+
+python3 -m verl.trainer.main_ppo \\
+    algorithm.adv_estimator=grpo \\
+    actor_rollout_ref.actor.use_kl_loss=True \\
+\tactor_rollout_ref.actor.kl_loss_coef=$KL \\
+    actor_rollout_ref.actor.kl_loss_type=low_var_kl "$@"
+""",
+    "conf/ppo.yaml": """\
+algorithm:
+  use_kl_in_reward: true   # 奖励中的 KL
+  kl_penalty: low_var_kl
+  kl_ctrl: {kl_coef: ${oc.env:COEF}}
+""",
+    "train.ipynb": '{"cells": [{"source": ["config = GRPOConfig(beta=0.04)"]}]}\n',
+}
+
+
+def span(path: str, text: str, cell: int | None = None) -> Span:
+    source = Source(path, FILES[path].encode(), cell=cell)
+    start = source.data.index(text.encode())
+    return source.span(start, start + len(text.encode()))
+
+
+def _verl_loss_term() -> Term:
+    def given(setting: str, value: object, text: str, origin: str = "override") -> Evidence:
+        where = span("examples/run.sh", text)
+        return Evidence(setting, value, origin, where.path, where.line, where)  # type: ignore[arg-type]
+
+    return Term(
+        placement="loss",
+        estimator="k3",
+        gradient="pathwise",
+        coefficient=0.001,
+        active=True,
+        score_weight="1 - exp(-d)",
+        verdict="biased",
+        evidence=(
+            given("actor_rollout_ref.actor.use_kl_loss", True, "actor_rollout_ref.actor.use_kl_loss=True"),
+            given("actor_rollout_ref.actor.kl_loss_coef", 0.001, "KL=0.001", "variable"),
+            given(
+                "actor_rollout_ref.actor.kl_loss_type", "low_var_kl", "actor_rollout_ref.actor.kl_loss_type=low_var_kl"
+            ),
+            Evidence("algorithm.kl_ctrl.type", "fixed", "default", None, None),
+        ),
+    )
+
+
+def _setups() -> tuple[Setup, ...]:
+    loss = _verl_loss_term()
+    off = Term(
+        placement="reward",
+        estimator="k1",
+        gradient="score",
+        coefficient=0.001,
+        active=False,
+        score_weight="0",
+        verdict="inactive",
+        evidence=(Evidence("algorithm.use_kl_in_reward", False, "default", "verl/ppo_trainer.yaml", 34),),
+        why_inactive="use_kl_in_reward is false",
+    )
+    launch = Setup(
+        path="examples/run.sh",
+        span=span("examples/run.sh", "python3 -m verl.trainer.main_ppo"),
+        kind="launch",
+        framework="verl",
+        version=FrameworkVersion("0.9.1", "requirement", ">=0.9", "requirements.txt", 2),
+        entry_point="verl.trainer.main_ppo",
+        algorithm="grpo",
+        symbol="",
+        assumes=(),
+        score_weight="0.001 - 0.001*exp(-d)",
+        verdict="biased",
+        terms=(loss, off),
+    )
+    where = span("conf/ppo.yaml", "kl_coef: ${oc.env:COEF}")
+    unknown = Term(
+        placement="reward",
+        estimator="k3",
+        gradient="score",
+        coefficient=None,
+        active=None,
+        score_weight="exp(-d) - 1 + d",
+        verdict="biased",
+        evidence=(
+            Evidence(
+                "algorithm.kl_ctrl.kl_coef", Unknown(("COEF",), "${oc.env:COEF}"), "file", where.path, where.line, where
+            ),
+        ),
+        normalised_by_group_std=True,
+        facts=("clamped to [-10, 10]",),
+    )
+    config = Setup(
+        path="conf/ppo.yaml",
+        span=span("conf/ppo.yaml", "algorithm:"),
+        kind="config",
+        framework="verl",
+        version=FrameworkVersion("0.9.1", "assumed"),
+        entry_point="",
+        algorithm="ppo",
+        symbol="",
+        assumes=("N > 1",),
+        score_weight="beta*(exp(-d) - 1 + d)",
+        verdict="biased",
+        terms=(unknown,),
+    )
+    code = Setup(
+        path="train.ipynb",
+        span=span("train.ipynb", "GRPOConfig(beta=0.04)", cell=0),
+        kind="code",
+        framework="trl",
+        version=FrameworkVersion("1.9.0", "lockfile", "", "uv.lock", 120),
+        entry_point="trl.GRPOTrainer",
+        algorithm="grpo",
+        symbol="trl.GRPOConfig",
+        assumes=(),
+        score_weight="0",
+        verdict="inactive",
+        terms=(),
+    )
+    return (config, launch, code)
+
+
+def _findings() -> tuple[Finding, ...]:
+    loss = _verl_loss_term()
+    place = span("examples/run.sh", "actor_rollout_ref.actor.kl_loss_type=low_var_kl")
+    entry = span("conf/ppo.yaml", "kl_penalty: low_var_kl")
+    return (
+        Finding(
+            rule="KLA102",
+            name="k3-in-reward",
+            severity="error",
+            confidence="medium",
+            span=entry,
+            message="k3 in the reward, unknown coefficient: descends KL(pi||ref) - KL(ref||pi)",
+            why="k3 is deducted from the reward, which descends KL(pi||ref) - KL(ref||pi), unbounded below",
+            fix=Fix("safe", "set algorithm.kl_penalty=kl", (Edit("conf/ppo.yaml", entry.start + 12, entry.end, "kl"),)),
+            fingerprint="abc",
+            related=(
+                Evidence(
+                    "algorithm.use_kl_in_reward",
+                    True,
+                    "file",
+                    "conf/ppo.yaml",
+                    2,
+                    span("conf/ppo.yaml", "use_kl_in_reward: true"),
+                ),
+            ),
+        ),
+        Finding(
+            rule="KLA101",
+            name="k3-in-loss",
+            severity="warning",
+            confidence="high",
+            span=place,
+            message="k3 in the loss, coefficient 0.001: score weight w(d) = 1 - exp(-d), descends KL(ref||pi), not KL(pi||ref)",
+            why="k3 is differentiated inside the loss, so training descends KL(ref||pi), not the stated KL(pi||ref)",
+            fix=Fix(
+                "unsafe",
+                "set algorithm.use_kl_in_reward=True algorithm.norm_adv_by_std_in_grpo=False; remove actor_rollout_ref.actor.use_kl_loss",
+            ),
+            fingerprint="def",
+            related=loss.evidence,
+        ),
+    )
+
+
+@pytest.fixture
+def report() -> Report:
+    return Report(
+        setups=_setups(),
+        findings=_findings(),
+        errors=(
+            Problem("broken.yaml", 3, "found a tab where indentation is expected"),
+            Problem(
+                "odd.py", None, "internal error, please report it: KeyError: 'x'\nTraceback:\n  File \"x.py\"\x1b[0m"
+            ),
+        ),
+        files_seen=1042,
+        files_parsed=17,
+        seconds=0.5234,
+        by_rule={"KLA101": 1, "KLA102": 1},
+    )
+
+
+@pytest.fixture
+def empty_report() -> Report:
+    return Report(setups=(), findings=(), errors=(), files_seen=3, files_parsed=0, seconds=0.01)
+
+
+@pytest.fixture
+def view() -> View:
+    sources = {path: Source(path, text.encode()) for path, text in FILES.items()}
+    return View(source=sources.get)
+
+
+@pytest.fixture
+def expected() -> Callable[[str, str], None]:
+    """Compares with a file of expected output, or rewrites it where UPDATE_EXPECTED is set."""
+
+    def compare(name: str, text: str) -> None:
+        file = Path(__file__).parent / "expected" / name
+        if os.environ.get("UPDATE_EXPECTED"):
+            file.write_text(text, encoding="utf-8", newline="\n")
+        assert text == file.read_text(encoding="utf-8")
+
+    return compare
