@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Weights: TypeAlias = Callable[[Sequence[float]], Sequence[float]]
+Weights: TypeAlias = Callable[
+    [Sequence[float]], Sequence[tuple[float, float]]
+]  # of each d: the weight, and what it was computed from
 
-_FURTHEST = 60.0  # nats; exp overflows float32 at 88.7, so a faithful float32 weight still follows here
+_FURTHEST = 30.0  # nats: no token's log-ratio comes near
 _STEP = 0.1
 _BISECTIONS = 40
 
@@ -31,16 +33,20 @@ EVERYWHERE = LiveRange(-math.inf, math.inf)
 
 
 def live_range(weights: Weights, formula: Callable[[float], float], tolerance: float) -> LiveRange:
-    """Look outwards from d = 0, to 60 nats on both sides, for the first d where `weights` departs from `formula` (relative `tolerance`)."""
+    """Look outwards from d = 0, to 30 nats on both sides, for the first d where `weights` departs from `formula`.
+
+    `tolerance` is relative to the weight and to the magnitude of the numbers that it is the difference of.
+    """
     low, note_low = _bound(weights, formula, tolerance, -1)
     high, note_high = _bound(weights, formula, tolerance, 1)
     return LiveRange(low, high, tuple(note for note in (note_low, note_high) if note))
 
 
 def _bound(weights: Weights, formula: Callable[[float], float], tolerance: float, side: int) -> tuple[float, str]:
-    def departs(d: float, seen: float) -> bool:
+    def departs(d: float, seen: tuple[float, float]) -> bool:
+        weight, magnitude = seen
         expected = formula(d)
-        return not abs(seen - expected) <= 10 * tolerance * max(abs(expected), 1.0)  # a NaN departs
+        return not abs(weight - expected) <= tolerance * (max(abs(expected), 1.0) + abs(magnitude))  # a NaN departs
 
     steps = [side * _STEP * index for index in range(1, round(_FURTHEST / _STEP) + 1)]
     beyond = next((d for d, seen in zip(steps, weights(steps), strict=True) if departs(d, seen)), None)
@@ -55,7 +61,7 @@ def _bound(weights: Weights, formula: Callable[[float], float], tolerance: float
 
 def _behaviour(weights: Weights, formula: Callable[[float], float], bound: float, side: int) -> str:
     at = [bound + side * distance for distance in (0.05, 0.5, 2.0)]
-    seen = weights(at)
+    seen = [weight for weight, _ in weights(at)]
     if not all(math.isfinite(weight) for weight in seen):
         return "not finite"
     if not any(seen):

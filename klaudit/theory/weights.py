@@ -60,6 +60,9 @@ class ScoreWeight:
     def __add__(self, other: ScoreWeight) -> ScoreWeight:
         return ScoreWeight.from_pairs((*self.parts, *other.parts))
 
+    def __neg__(self) -> ScoreWeight:
+        return self.scaled(-1.0)
+
     def scaled(self, factor: float) -> ScoreWeight:
         return ScoreWeight.from_pairs((basis, value * factor) for basis, value in self.parts)
 
