@@ -1,0 +1,180 @@
+"""Commands that a module would start: `subprocess.run([...])`, `os.system("...")`, lists and texts that begin with a launcher."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from klaudit.readers.document import Command, Word
+from klaudit.readers.python.evaluate import Evaluator
+from klaudit.readers.python.facts import Facts, Site
+from klaudit.readers.python.functions import keywords
+from klaudit.readers.python.results import Constant, Items, Opaque, Pair, Result, Table, Text, truth
+from klaudit.readers.python.scopes import EVER, Block, Place, Scope, reaching
+from klaudit.readers.python.shell_text import shell_source, word_text, words_of
+from klaudit.readers.source import Source
+
+_LIST_RUNNERS = frozenset(
+    {f"subprocess.{name}" for name in ("run", "Popen", "call", "check_call", "check_output")} | {"subprocess_run"}
+)
+_SHELL_RUNNERS = frozenset(
+    {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "asyncio.create_subprocess_shell",
+     "get_ipython().system", "get_ipython().getoutput"}
+)  # fmt: skip
+_WORD_RUNNERS = frozenset({"asyncio.create_subprocess_exec"})
+_EXEC = frozenset({"os.execv", "os.execvp", "os.execve", "os.execvpe"})
+STARTERS = _LIST_RUNNERS | _SHELL_RUNNERS | _WORD_RUNNERS | _EXEC
+_STARTER_NAMES = frozenset(symbol.rpartition(".")[2] for symbol in STARTERS)
+_LAUNCHERS = re.compile(
+    r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|trl|env)"
+)
+_SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
+
+
+class CommandReader:
+    """Commands of one module; `consumed` holds where the elements of their lists begin."""
+
+    def __init__(self, evaluator: Evaluator, facts: Facts) -> None:
+        self.evaluator = evaluator
+        self.module = evaluator.module
+        self.facts = facts
+        self.commands: list[Command] = []
+        self.shell_strings: list[Source] = []
+        self.consumed: set[int] = set()
+        self._shell_starts: set[int] = set()
+
+    def read(self) -> None:
+        for site in self.facts.calls:
+            if isinstance(site.node, ast.Call):
+                self._call(site.node, site.place)
+        for site in self.facts.sequences:
+            self._launcher_list(site)
+        for site in self.facts.texts:
+            result = self._final(site)
+            if isinstance(result, Text):
+                self._shell(result)
+
+    def _call(self, call: ast.Call, place: Place) -> None:
+        function = call.func
+        name = (
+            function.attr
+            if isinstance(function, ast.Attribute)
+            else function.id
+            if isinstance(function, ast.Name)
+            else ""
+        )
+        if name not in _STARTER_NAMES:
+            return
+        symbol = self.evaluator.qualified(call.func, place)
+        if symbol in _SHELL_RUNNERS and call.args:
+            self._shell(self.evaluator.evaluate(call.args[0], place))
+        elif symbol in _LIST_RUNNERS:
+            given = {pair.key: pair for pair in keywords(self.evaluator, call, place)[0]}
+            program = (
+                self.evaluator.evaluate(call.args[0], place)
+                if call.args
+                else given["args"].value
+                if "args" in given
+                else None
+            )
+            shell = truth(given["shell"].value) if "shell" in given else False
+            if isinstance(program, Text) and shell is not False:
+                self._shell(program)
+            elif isinstance(program, Text):  # without a shell the text is the program's name, which people get wrong
+                self._shell(program) if program.known is None or " " in program.known else None
+            elif isinstance(program, Items):
+                self._command(program, call, place, given)
+        elif symbol in _WORD_RUNNERS and call.args:
+            items = self.evaluator.evaluate(ast.copy_location(ast.List(elts=call.args, ctx=ast.Load()), call), place)
+            if isinstance(items, Items):
+                self._command(items, call, place, {})
+        elif symbol in _EXEC and len(call.args) > 1:
+            items = self.evaluator.evaluate(call.args[1], place)
+            if isinstance(items, Items):
+                self._command(items, call, place, {})
+
+    def _launcher_list(self, site: Site) -> None:
+        """A list that begins like a command line, whatever is done with it."""
+        elements = getattr(site.node, "elts", [])
+        if (
+            len(elements) < 2
+            or not self._is_launcher(elements[0], site.place)
+            or self.module.start(elements[0]) in self.consumed
+        ):
+            return
+        result = self._final(site)
+        if isinstance(result, Items):
+            self._command(result, site.node, site.place, {})
+
+    def _is_launcher(self, node: ast.expr, place: Place) -> bool:
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, str) and _LAUNCHERS.fullmatch(node.value) is not None
+        return (
+            isinstance(node, ast.Attribute)
+            and node.attr == "executable"
+            and self.evaluator.qualified(node, place) == "sys.executable"
+        )
+
+    def _final(self, site: Site) -> Result:
+        """The value of a site once everything at its own level has happened to the name it is bound to."""
+        if site.target is not None:
+            scope = site.place.scope
+            found = reaching(site.target, Place(scope, site.place.block, EVER - 1), self.evaluator.runs)
+            if found is not None and found.binding is not None and found.binding.value is site.node:
+                return self.evaluator.named(site.target, found) or self.evaluator.evaluate(site.node, site.place)
+        return self.evaluator.evaluate(site.node, site.place)
+
+    def _command(self, items: Items, node: ast.expr, place: Place, given: dict[str, Pair]) -> None:
+        self.consumed.update(item.start for item in items.items)
+        words = words_of(self.module, items)
+        if not words:
+            return
+        self._inner_script(items, words)
+        span = self.module.span(self.module.start(node), self.module.end(node))
+        directory = "."
+        if "cwd" in given and not (isinstance(given["cwd"].value, Constant) and given["cwd"].value.value is None):
+            directory = word_text(given["cwd"].value) or ""
+        environment = _environment(given["env"].value) if "env" in given else ()
+        self.commands.append(Command(words, span, self._assumes(place), directory or None, environment))
+
+    def _inner_script(self, items: Items, words: tuple[Word, ...]) -> None:
+        """The text of `["bash", "-c", text]`."""
+        if len(items.items) < 3 or _SHELLS.fullmatch(words[0].text or "") is None:
+            return
+        for option, script in zip(items.items[1:], items.items[2:], strict=False):
+            flag = word_text(option)
+            if flag is None or not flag.startswith("-"):
+                return
+            if "c" in flag and not flag.startswith("--") and isinstance(script, Text):
+                self._shell(script)
+                return
+
+    def _shell(self, text: Result) -> None:
+        if isinstance(text, Opaque) and text.maybe is not None:
+            text = text.maybe
+        if not isinstance(text, Text) or not text.fragments or text.fragments[0].start in self._shell_starts:
+            return
+        if all(fragment.text is None or not fragment.text.strip() for fragment in text.fragments):
+            return
+        self._shell_starts.add(text.fragments[0].start)
+        self.shell_strings.append(shell_source(self.module, text))
+
+    def _assumes(self, place: Place) -> tuple[str, ...]:
+        """The conditions around a place, outermost first, that do not hold for certain when the file runs as it is."""
+        found: list[str] = []
+        scope: Scope | None = place.scope
+        block: Block | None = place.block
+        while scope is not None and block is not None:
+            for part in block.ancestors():
+                if part.kind == "arm" and part.test is not None and self.evaluator.runs(part, scope) is not True:
+                    spelled = self.module.spelling(self.module.start(part.test), self.module.end(part.test))
+                    found.append(spelled if part.wanted else f"not ({spelled})")
+            block = scope.site.block if scope.site is not None else None
+            scope = scope.parent
+        return tuple(reversed(found))
+
+
+def _environment(value: Result) -> tuple[tuple[str, str | None], ...]:
+    if not isinstance(value, Table):
+        return ()
+    return tuple((pair.key, word_text(pair.value)) for pair in value.pairs)

@@ -1,0 +1,39 @@
+"""What the walk over a module notes down: nodes with their places, nothing evaluated."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from klaudit.readers.python.scopes import Change, Place, Scope
+
+
+@dataclass(slots=True)
+class Site:
+    """A node and where it stands; `target` is the name that it is bound to, `nested` marks a dict within a dict."""
+
+    node: ast.expr
+    place: Place
+    target: str | None = None
+
+
+@dataclass(slots=True)
+class ClassSite:
+    node: ast.ClassDef
+    place: Place
+    scope: Scope
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the walk found, in no particular order."""
+
+    scope: Scope
+    calls: list[Site] = field(default_factory=list)
+    dicts: list[Site] = field(default_factory=list)
+    sequences: list[Site] = field(default_factory=list)
+    texts: list[Site] = field(default_factory=list)
+    classes: list[ClassSite] = field(default_factory=list)
+    functions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Place]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    imports: list[tuple[str, str]] = field(default_factory=list)

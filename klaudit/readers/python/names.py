@@ -1,0 +1,50 @@
+"""Names as expressions spell them: dotted chains, what an object is kept under, what an expression reads."""
+
+from __future__ import annotations
+
+import ast
+
+
+def dotted(node: ast.expr) -> tuple[str, ...] | None:
+    """`a.b["c"].d` as its parts, None for anything else."""
+    parts: list[str] = []
+    while True:
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            if not (isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)):
+                return None
+            parts.append(node.slice.value)
+            node = node.value
+        elif isinstance(node, ast.Name):
+            parts.append(node.id)
+            parts.reverse()
+            return tuple(parts)
+        else:
+            return None
+
+
+def root_and_path(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The name an object is kept under, and the way from there; an attribute of `self` counts as a name of its own."""
+    if parts[0] in ("self", "cls") and len(parts) > 1:
+        return f"{parts[0]}.{parts[1]}", parts[2:]
+    return parts[0], parts[1:]
+
+
+def names_in(node: ast.expr) -> tuple[str, ...]:
+    """The dotted names an expression reads, the longest form of each, in order."""
+    found: list[str] = []
+    pending: list[ast.expr] = [node]
+    while pending and len(found) < 8:
+        part = pending.pop(0)
+        parts = dotted(part) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript) else None
+        if parts is not None:
+            found.append(".".join(parts))
+        elif isinstance(part, ast.Call):
+            callee = dotted(part.func)
+            found.append(f"{'.'.join(callee)}()" if callee is not None else "()")
+            pending.extend(part.args)
+        else:
+            pending.extend(child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr))
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,161 @@
+"""Lists of `"a.b=c"` and `"--flag"` strings: Hydra overrides, dot-lists, `sys.argv`."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from klaudit.model import Setting, Unknown, Value
+from klaudit.readers.document import ConfigObject
+from klaudit.readers.python.evaluate import Evaluator
+from klaudit.readers.python.facts import Facts, Site
+from klaudit.readers.python.results import Items, Opaque, Result, Text, value_of
+from klaudit.readers.python.scopes import EVER, Place, reaching
+from klaudit.readers.python.shell_text import text_range, words_of
+from klaudit.readers.python.strings import sliced, with_holes
+
+_OVERRIDE = re.compile(r"(?P<mark>\+\+?|~)?(?P<name>[A-Za-z_][\w./@:\-]*)(?P<equals>=)")
+_DELETION = re.compile(r"~(?P<name>[A-Za-z_][\w./@\-]*)\Z")
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.\-]*)(?P<equals>=)?")
+
+
+class OverrideReader:
+    """Override lists of one module, leaving out those that are commands (`consumed`: where their elements begin)."""
+
+    def __init__(self, evaluator: Evaluator, facts: Facts, consumed: set[int]) -> None:
+        self.evaluator = evaluator
+        self.module = evaluator.module
+        self.facts = facts
+        self.consumed = consumed
+
+    def read(self) -> list[ConfigObject]:
+        sites = [*self.facts.sequences, *self._emptied_lists()]
+        return [made for site in sites if (made := self._object(site)) is not None]
+
+    def _emptied_lists(self) -> list[Site]:
+        """Lists that begin empty and are filled by `append` or `+=`."""
+        found: list[Site] = []
+        for change in self.facts.changes:
+            if change.how not in ("append", "extend", "+=") or change.path or not change.values:
+                continue
+            seen = reaching(change.root, Place(change.scope, change.block, change.position - 1), self.evaluator.runs)
+            binding = seen.binding if seen is not None else None
+            if binding is None or seen is None or seen.place.scope is not change.scope:
+                continue
+            value = binding.value
+            if isinstance(value, ast.List) and not value.elts:
+                place = Place(change.scope, binding.block, binding.position)
+                if all(site.node is not value for site in found):
+                    found.append(Site(value, place, change.root))
+        return found
+
+    def _object(self, site: Site) -> ConfigObject | None:
+        node = site.node
+        elements = getattr(node, "elts", [])
+        if elements and (self.module.start(elements[0]) in self.consumed or not self._promising(elements)):
+            return None
+        items = self._final(site)
+        if not isinstance(items, Items) or (items.items and items.items[0].start in self.consumed):
+            return None
+        settings = self._settings(items)
+        if not settings:
+            return None
+        span = self.module.span(self.module.start(node), self.module.end(node))
+        words = words_of(self.module, items)
+        return ConfigObject(
+            "overrides",
+            site.target or "",
+            settings,
+            span,
+            site.target,
+            open=items.open,
+            arguments=words,
+            scope=site.place.scope.name,
+        )
+
+    @staticmethod
+    def _promising(elements: list[ast.expr]) -> bool:
+        """Whether any element may be an override or a flag, by a look at its first characters."""
+        for element in elements:
+            first = element.values[0] if isinstance(element, ast.JoinedStr) and element.values else element
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                if _OVERRIDE.match(first.value) or _FLAG.match(first.value):
+                    return True
+            elif not isinstance(element, ast.Constant):
+                return len(elements) < 200 and isinstance(element, (ast.Starred, ast.BinOp, ast.JoinedStr, ast.Name))
+        return False
+
+    def _final(self, site: Site) -> Result:
+        if site.target is not None:
+            found = reaching(site.target, Place(site.place.scope, site.place.block, EVER - 1), self.evaluator.runs)
+            if found is not None and found.binding is not None and found.binding.value is site.node:
+                return self.evaluator.named(site.target, found) or self.evaluator.evaluate(site.node, site.place)
+        return self.evaluator.evaluate(site.node, site.place)
+
+    def _settings(self, items: Items) -> tuple[Setting, ...]:
+        found: list[Setting] = []
+        for index, item in enumerate(items.items):
+            condition: tuple[str, ...] = ()
+            if isinstance(item, Opaque) and isinstance(item.maybe, Text):
+                condition, item = item.hangs_on, item.maybe
+            if isinstance(item, Text):
+                following = items.items[index + 1] if index + 1 < len(items.items) else None
+                made = self._setting(item, following, condition)
+                if made is not None:
+                    found.append(made)
+        return tuple(found)
+
+    def _setting(self, text: Text, following: Result | None, condition: tuple[str, ...]) -> Setting | None:
+        whole = with_holes(text)
+        span = self.module.span(*text_range(text))
+        match = _OVERRIDE.match(whole) or _FLAG.match(whole)
+        if match is None or (match["equals"] is None and match.end() != len(whole)):
+            deletion = _DELETION.match(whole)
+            return (
+                Setting(deletion["name"], None, span, span, "override", None, whole) if deletion is not None else None
+            )
+        if match["equals"]:
+            rest = sliced(text, match.end(), len(whole))
+            value_range = text_range(rest) if rest.fragments else (text_range(text)[1],) * 2
+            if not rest.fragments:
+                value_range = _after(text)
+            return self._made(match["name"], rest, value_range, span, text, condition)
+        takes_value = isinstance(following, Text) and not with_holes(following).startswith("-")
+        if following is not None and (takes_value or (not isinstance(following, Text) and not _is_rest(following))):
+            both = self.module.span(
+                min(text_range(text)[0], text_range(following)[0]), max(text_range(text)[1], text_range(following)[1])
+            )
+            return self._made(match["name"], following, text_range(following), both, text, condition)
+        value: Value = Unknown(condition, "True") if condition else True
+        return Setting(match["name"], value, span, span, "override", None, text.shown)
+
+    def _made(
+        self,
+        name: str,
+        value: Result,
+        value_range: tuple[int, int],
+        span: object,
+        text: Text,
+        condition: tuple[str, ...],
+    ) -> Setting:
+        from klaudit.model import Span
+
+        assert isinstance(span, Span)
+        known = value_of(value)
+        if isinstance(known, (int, float)) and not isinstance(known, bool):
+            known = str(known)
+        source = None
+        if isinstance(value, Text) and len(value.fragments) == 1 and value.fragments[0].site is not None:
+            source = self.module.span(value.fragments[0].start, value.fragments[0].end)
+        if condition:
+            known = Unknown(condition, known.text if isinstance(known, Unknown) else str(known))
+        return Setting(name, known, span, self.module.span(*value_range), "override", source, text.shown)
+
+
+def _after(text: Text) -> tuple[int, int]:
+    end = text_range(text)[1]
+    return end, end
+
+
+def _is_rest(item: Result) -> bool:
+    return isinstance(item, Opaque) and item.text == "*"

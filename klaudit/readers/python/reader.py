@@ -1,0 +1,44 @@
+"""From a Python file to its document."""
+
+from __future__ import annotations
+
+from klaudit.readers.document import ConfigObject, PythonDocument
+from klaudit.readers.python.calls import CallReader
+from klaudit.readers.python.classes import read_classes
+from klaudit.readers.python.commands import CommandReader
+from klaudit.readers.python.evaluate import Evaluator
+from klaudit.readers.python.options import OptionReader
+from klaudit.readers.python.overrides import OverrideReader
+from klaudit.readers.python.syntax import Module, parse
+from klaudit.readers.python.walk import walk
+from klaudit.readers.source import Source
+
+
+def read_python(source: Source) -> PythonDocument:
+    """The config objects and commands of a Python file.  Raises UnreadableError, with the line, for what is not Python."""
+    return read_module(parse(source))
+
+
+def read_module(module: Module) -> PythonDocument:
+    """The config objects and commands of a parsed module."""
+    facts = walk(module)
+    evaluator = Evaluator(module, facts)
+    options = OptionReader(evaluator, facts)
+    evaluator.option = options.option_read
+    commands = CommandReader(evaluator, facts)
+    commands.read()
+    objects: list[ConfigObject] = [
+        *CallReader(evaluator, facts).read(),
+        *read_classes(evaluator, facts),
+        *OverrideReader(evaluator, facts, commands.consumed).read(),
+        *options.read(),
+    ]
+    objects.sort(key=lambda made: (made.span.start, -made.span.end))
+    commands.commands.sort(key=lambda command: command.span.start)
+    return PythonDocument(
+        module.source,
+        tuple(objects),
+        tuple(commands.commands),
+        tuple(facts.imports),
+        shell_strings=tuple(commands.shell_strings),
+    )

@@ -1,0 +1,263 @@
+"""The one walk over a module's tree: what is bound, changed, called and written down, each with its place.  It evaluates nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from klaudit.readers.python.expressions import ExpressionWalker, bind_other
+from klaudit.readers.python.facts import ClassSite, Facts
+from klaudit.readers.python.names import dotted, root_and_path
+from klaudit.readers.python.scopes import Binding, BindingKind, Block, Change, Place, Scope, end_of, position_of
+from klaudit.readers.python.syntax import Module
+
+_CHANGING_METHODS = {"append", "extend", "insert", "update", "setdefault", "merge_with"}
+_OPERATORS = {ast.Add: "+=", ast.BitOr: "|="}
+
+
+def walk(module: Module) -> Facts:
+    """Everything in the module that settings can come from."""
+    root = Block("body")
+    facts = Facts(Scope("module", "", None, None, root))
+    _Walker(module, facts).run()
+    return facts
+
+
+class _Walker:
+    def __init__(self, module: Module, facts: Facts) -> None:
+        self.module = module
+        self.facts = facts
+        self.pending: list[tuple[ast.stmt, Scope, Block]] = []
+        self.expressions = ExpressionWalker(module.data, module.line_starts, facts)
+
+    def run(self) -> None:
+        self._push(self.module.tree.body, self.facts.scope, self.facts.scope.root)
+        while self.pending:
+            statement, scope, block = self.pending.pop()
+            _RULES.get(type(statement), _Walker._other)(self, statement, Place(scope, block, position_of(statement)))
+
+    def _push(self, body: Sequence[ast.stmt], scope: Scope, block: Block) -> None:
+        self.pending.extend([(statement, scope, block) for statement in reversed(body)])
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def _assignment(self, node: ast.Assign, place: Place) -> None:
+        self._assign(node, node.targets, node.value, place)
+        self._visit(node.value, place)
+        for target in node.targets:
+            if type(target) is not ast.Name:
+                self._visit(target, place)
+
+    def _annotated(self, node: ast.AnnAssign, place: Place) -> None:
+        if node.value is not None:
+            self._assign(node, [node.target], node.value, place)
+            self._visit(node.value, place)
+
+    def _augmented(self, node: ast.AugAssign, place: Place) -> None:
+        parts = dotted(node.target)
+        if parts is not None:
+            root, path = root_and_path(parts)
+            self._change(root, path, _OPERATORS.get(type(node.op), "?="), (node.value,), node, place)
+        self._visit(node.value, place)
+
+    def _expression(self, node: ast.Expr, place: Place) -> None:
+        if isinstance(node.value, ast.Call):
+            self._changing_call(node, node.value, place)
+        self._visit(node.value, place)
+
+    def _if(self, node: ast.If, place: Place) -> None:
+        other = Block("arm", place.block, node, node.test, False, _leaves(node.orelse))
+        self._push(node.orelse, place.scope, other)
+        self._push(node.body, place.scope, Block("arm", place.block, node, node.test, True, _leaves(node.body)))
+        self._visit(node.test, place)
+
+    def _for(self, node: ast.For | ast.AsyncFor, place: Place) -> None:
+        self._push(node.orelse, place.scope, place.block)
+        self._push(node.body, place.scope, Block("loop", place.block, node))
+        bind_other(node.target, place.scope, place.block, end_of(node.iter))
+        self._visit(node.iter, place)
+
+    def _while(self, node: ast.While, place: Place) -> None:
+        self._push(node.orelse, place.scope, place.block)
+        self._push(node.body, place.scope, Block("loop", place.block, node))
+        self._visit(node.test, place)
+
+    def _with(self, node: ast.With | ast.AsyncWith, place: Place) -> None:
+        self._push(node.body, place.scope, place.block)
+        for item in node.items:
+            if item.optional_vars is not None:
+                bind_other(item.optional_vars, place.scope, place.block, end_of(item.context_expr))
+            self._visit(item.context_expr, place)
+
+    def _names_from_outside(self, node: ast.Global | ast.Nonlocal, place: Place) -> None:
+        place.scope.outer_names.update(node.names)
+
+    def _match(self, node: ast.Match, place: Place) -> None:
+        for case in reversed(node.cases):
+            arm = Block("arm", place.block, node, None, True, _leaves(case.body))
+            self._push(case.body, place.scope, arm)
+            for pattern in ast.walk(case.pattern):
+                name = getattr(pattern, "name", None) or getattr(pattern, "rest", None)
+                if isinstance(name, str):
+                    place.scope.bind(Binding(name, "other", place.position, arm))
+        self._visit(node.subject, place)
+
+    def _delete(self, node: ast.Delete, place: Place) -> None:
+        for target in node.targets:
+            bind_other(target, place.scope, place.block, end_of(node))
+
+    def _other(self, node: ast.stmt, place: Place) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self._visit(child, place)
+
+    def _visit(self, node: ast.expr, place: Place) -> None:
+        if type(node) is not ast.Name and type(node) is not ast.Constant:
+            self.expressions.walk(node, place)
+
+    def _assign(self, node: ast.stmt, targets: Sequence[ast.expr], value: ast.expr, place: Place) -> None:
+        position = end_of(node)
+        for target in targets:
+            if isinstance(target, ast.Name):
+                place.scope.bind(Binding(target.id, "value", position, place.block, value, node=node))
+                self.expressions.assigned(value, target.id, place)
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                kind: BindingKind = "element"
+                for index, element in enumerate(target.elts):
+                    if isinstance(element, ast.Starred):
+                        kind = "other"  # nobody knows which position the later ones have
+                    if isinstance(element, ast.Name):
+                        place.scope.bind(Binding(element.id, kind, position, place.block, value, index, node=node))
+                    else:
+                        bind_other(element, place.scope, place.block, position)
+            elif (parts := dotted(target)) is not None:
+                root, path = root_and_path(parts)
+                if path:
+                    self._change(root, path, "=", (value,), node, place)
+                else:
+                    place.scope.bind(Binding(root, "value", position, place.block, value, node=node))
+                    self.expressions.assigned(value, root, place)
+
+    def _changing_call(self, statement: ast.Expr, call: ast.Call, place: Place) -> None:
+        """`x.append(v)` and its kind; `setattr(x, "a", v)` and `OmegaConf.update(x, "a.b", v)` as the assignments they are."""
+        function = call.func
+        if isinstance(function, ast.Attribute) and function.attr in _CHANGING_METHODS:
+            setter = function.attr == "update" and len(call.args) >= 3
+            if not setter and (parts := dotted(function.value)) is not None:
+                root, path = root_and_path(parts)
+                self._change(root, path, function.attr, tuple(call.args), statement, place, tuple(call.keywords))
+                return
+        else:
+            setter = isinstance(function, ast.Name) and function.id == "setattr" and len(call.args) == 3
+        if setter:
+            holder, key, value = call.args[:3]
+            parts = dotted(holder)
+            if parts is not None and isinstance(key, ast.Constant) and isinstance(key.value, str):
+                root, path = root_and_path((*parts, *key.value.split(".")))
+                self._change(root, path, "=", (value,), statement, place)
+
+    def _change(
+        self,
+        root: str,
+        path: tuple[str, ...],
+        how: str,
+        values: tuple[ast.expr, ...],
+        node: ast.stmt,
+        place: Place,
+        keywords: tuple[ast.keyword, ...] = (),
+    ) -> None:
+        change = Change(root, path, how, end_of(node), place.scope, place.block, values, keywords, node)
+        place.scope.changes.setdefault(root, []).append(change)
+        self.facts.changes.append(change)
+
+    def _import(self, node: ast.Import | ast.ImportFrom, place: Place) -> None:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                local = alias.asname or alias.name.split(".")[0]
+                symbol = alias.name if alias.asname else local
+            else:
+                package = self._package(node)
+                if alias.name == "*":
+                    self.facts.imports.append(("*", package))
+                    continue
+                local, symbol = alias.asname or alias.name, f"{package}.{alias.name}" if package else alias.name
+            place.scope.bind(Binding(local, "import", end_of(node), place.block, symbol=symbol))
+            self.facts.imports.append((local, symbol))
+
+    def _package(self, node: ast.ImportFrom) -> str:
+        """The module imported from; a relative one counted from the file's own folder."""
+        if not node.level:
+            return node.module or ""
+        here = self.module.package
+        base = here[: len(here) - node.level + 1] if node.level <= len(here) + 1 else ()
+        return ".".join((*base, *([node.module] if node.module else ())))
+
+    def _try(self, node: ast.Try, place: Place) -> None:
+        for handler in reversed(node.handlers):
+            caught = Block("handler", place.block, node, leaves=_leaves(handler.body))
+            self._push(handler.body, place.scope, caught)
+            if handler.name is not None:
+                place.scope.bind(Binding(handler.name, "other", place.position, caught))
+        self._push([*node.body, *node.orelse, *node.finalbody], place.scope, place.block)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, place: Place) -> None:
+        scope = place.scope
+        scope.bind(Binding(node.name, "function", position_of(node), place.block, node=node))
+        self.facts.functions.append((node, place))
+        inner = Scope("function", _qualified(scope, node.name), scope, place, Block("body"))
+        arguments = node.args
+        named = [*arguments.posonlyargs, *arguments.args]
+        defaults: list[ast.expr | None] = [*[None] * (len(named) - len(arguments.defaults)), *arguments.defaults]
+        defaults += arguments.kw_defaults
+        for argument, default in zip([*named, *arguments.kwonlyargs], defaults, strict=True):
+            inner.bind(Binding(argument.arg, "parameter", 0, inner.root, default, node=argument))
+        for extra in (arguments.vararg, arguments.kwarg):
+            if extra is not None:
+                inner.bind(Binding(extra.arg, "other", 0, inner.root))
+        for expression in (*node.decorator_list, *defaults):
+            if expression is not None:
+                self._visit(expression, place)
+        self._push(node.body, inner, inner.root)
+
+    def _class(self, node: ast.ClassDef, place: Place) -> None:
+        scope = place.scope
+        scope.bind(Binding(node.name, "class", end_of(node), place.block, node=node))
+        inner = Scope("class", _qualified(scope, node.name), scope, place, Block("body"))
+        self.facts.classes.append(ClassSite(node, place, inner))
+        for expression in (*node.decorator_list, *(keyword.value for keyword in node.keywords)):
+            self._visit(expression, place)
+        self._push(node.body, inner, inner.root)
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], (ast.Return, ast.Raise))
+
+
+def _qualified(scope: Scope, name: str) -> str:
+    return f"{scope.name}.{name}" if scope.name else name
+
+
+_RULES: dict[type[ast.stmt], Callable[[_Walker, Any, Place], None]] = {
+    ast.Assign: _Walker._assignment,
+    ast.AnnAssign: _Walker._annotated,
+    ast.AugAssign: _Walker._augmented,
+    ast.Expr: _Walker._expression,
+    ast.If: _Walker._if,
+    ast.For: _Walker._for,
+    ast.AsyncFor: _Walker._for,
+    ast.While: _Walker._while,
+    ast.With: _Walker._with,
+    ast.AsyncWith: _Walker._with,
+    ast.Import: _Walker._import,
+    ast.ImportFrom: _Walker._import,
+    ast.FunctionDef: _Walker._function,
+    ast.AsyncFunctionDef: _Walker._function,
+    ast.ClassDef: _Walker._class,
+    ast.Global: _Walker._names_from_outside,
+    ast.Nonlocal: _Walker._names_from_outside,
+    ast.Match: _Walker._match,
+    ast.Delete: _Walker._delete,
+    ast.Try: _Walker._try,
+    getattr(ast, "TryStar", ast.Try): _Walker._try,  # Python 3.11
+}
