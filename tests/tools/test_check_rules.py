@@ -160,6 +160,26 @@ def test_a_value_that_the_source_computes_is_left_unchecked(run: Run) -> None:
     assert status == 0
 
 
+def test_a_config_that_builds_on_what_is_not_there_is_left_unchecked(run: Run) -> None:
+    status, out = run(base=BASE.replace("actor: default", "actor: gone"), replace=("{value: 0.5, config: other}, ", ""))
+    assert "not in this release: actor/gone, which tiny/config/base builds on" in out
+    assert "ppo: use_kl, coef, in_reward  nothing says where to look  [1.0]" in out
+    assert status == 0
+
+
+def test_a_field_that_cannot_be_set_is_none(run: Run) -> None:
+    config = CONFIG.replace("use_kl: bool = False", "use_kl: bool = field(default=False, init=False)")
+    assert "ppo: use_kl  tiny/config.py  not in the file under actor.use_kl  [2.0]" in run(config=config)[1]
+
+
+def test_a_setting_may_say_where_it_is_checked(run: Run) -> None:
+    own = "use_kl: {name: actor.use_kl, default: false, checked-in: {kind: yaml, path: tiny/config/actor/default.yaml, prefix: actor}}"
+    status, out = run("--verbose", replace=("use_kl: {name: actor.use_kl, default: false}", own))
+    assert status == 0
+    assert "ok        ppo: use_kl  tiny/config/actor/default.yaml  [1.0 .. 2.0: 2]" in out
+    assert "ppo: use_kl  tiny/config/base" not in out
+
+
 def test_switches_are_compared(run: Run) -> None:
     flags = FLAGS.replace('"--actor.use_kl", default=False', '"--actor.use_kl", action="store_true"')
     assert "a switch in the release, any in the rules" in run(flags=flags)[1]

@@ -49,8 +49,13 @@ def check_release(framework: Framework, version: Version, root: Path) -> Iterato
                 yield item
             else:
                 found.append(item)
+        lost = []
         for spec in trainer.settings.values():
-            yield from _check_setting(trainer, spec, version, root, found)
+            rows = list(_check_setting(trainer, spec, version, root, found))
+            yield from rows
+            lost += [] if rows else [spec.id]
+        if lost:
+            yield Row(f"{trainer.id}: {', '.join(lost)}", "", "unchecked", "nothing says where to look")
         for vocabulary in trainer.vocabularies.values():
             yield from _check_vocabulary(trainer, vocabulary, version, root)
         yield from _check_texts(trainer, version, root)
@@ -141,8 +146,6 @@ def _check_setting(
     if not own:
         for source in shared:
             yield _compare(fact, spec, source, Expected(trainer, version, source.config), "")
-        if not shared:
-            yield Row(fact, "", "unchecked", "nothing says where to look")
 
 
 def _statements(root: Path, check: CheckedIn) -> Statements:
