@@ -1,5 +1,15 @@
 """Reads settings and commands from Python source, without running it."""
 
-from klaudit.readers.python.reader import read_python
+from klaudit.readers.python.defaults import argument_defaults, dataclass_defaults, flatten_dataclass, module_loader
+from klaudit.readers.python.reader import read_module, read_python
+from klaudit.readers.python.syntax import parse
 
-__all__ = ["read_python"]
+__all__ = [
+    "argument_defaults",
+    "dataclass_defaults",
+    "flatten_dataclass",
+    "module_loader",
+    "parse",
+    "read_module",
+    "read_python",
+]

@@ -230,7 +230,10 @@ class CallReader:
             if binding.kind == "element":
                 yield from self._parsed_class(call, binding.element, at)
             symbol = self.evaluator.qualified(call.func, at)
-            if symbol:
+            maker, _, method = symbol.rpartition(".")
+            if maker.rpartition(".")[2][:1].isupper() and not method[:1].isupper():
+                yield maker  # Config.from_cli(...)
+            elif symbol:
                 yield symbol
 
     def _parsed_class(self, call: ast.Call, index: int, at: Place) -> Iterator[str]:

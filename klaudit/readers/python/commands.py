@@ -12,6 +12,7 @@ from klaudit.readers.python.functions import keywords
 from klaudit.readers.python.results import Constant, Items, Opaque, Pair, Result, Table, Text, truth
 from klaudit.readers.python.scopes import EVER, Block, Place, Scope, reaching
 from klaudit.readers.python.shell_text import shell_source, word_text, words_of
+from klaudit.readers.python.strings import with_holes
 from klaudit.readers.source import Source
 
 _LIST_RUNNERS = frozenset(
@@ -28,6 +29,7 @@ _STARTER_NAMES = frozenset(symbol.rpartition(".")[2] for symbol in STARTERS)
 _LAUNCHERS = re.compile(
     r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|trl|env)"
 )
+_ARGUMENT = re.compile(r"-|.*[./]|(?:run|launch|job|start|submit|exec|tool)\Z|[A-Za-z_]\w*=")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 
 
@@ -51,7 +53,7 @@ class CommandReader:
             self._launcher_list(site)
         for site in self.facts.texts:
             result = self._final(site)
-            if isinstance(result, Text):
+            if isinstance(result, Text) and not with_holes(result).lstrip().startswith("-"):
                 self._shell(result)
 
     def _call(self, call: ast.Call, place: Place) -> None:
@@ -78,10 +80,8 @@ class CommandReader:
                 else None
             )
             shell = truth(given["shell"].value) if "shell" in given else False
-            if isinstance(program, Text) and shell is not False:
-                self._shell(program)
-            elif isinstance(program, Text):  # without a shell the text is the program's name, which people get wrong
-                self._shell(program) if program.known is None or " " in program.known else None
+            if isinstance(program, Text) and (shell is not False or " " in with_holes(program)):
+                self._shell(program)  # without a shell the text is the program's name, which people get wrong
             elif isinstance(program, Items):
                 self._command(program, call, place, given)
         elif symbol in _WORD_RUNNERS and call.args:

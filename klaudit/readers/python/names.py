@@ -43,7 +43,10 @@ def names_in(node: ast.expr) -> tuple[str, ...]:
             found.append(".".join(parts))
         elif isinstance(part, ast.Call):
             callee = dotted(part.func)
-            found.append(f"{'.'.join(callee)}()" if callee is not None else "()")
+            if callee is not None:
+                found.append(f"{'.'.join(callee)}()")
+            else:
+                pending.append(part.func)
             pending.extend(part.args)
         else:
             pending.extend(child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr))

@@ -12,11 +12,11 @@ from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.results import Items, Opaque, Result, Text, value_of
 from klaudit.readers.python.scopes import EVER, Place, reaching
 from klaudit.readers.python.shell_text import text_range, words_of
-from klaudit.readers.python.strings import sliced, with_holes
+from klaudit.readers.python.strings import sliced, split, with_holes
 
-_OVERRIDE = re.compile(r"(?P<mark>\+\+?|~)?(?P<name>[A-Za-z_][\w./@:\-]*)(?P<equals>=)")
+_OVERRIDE = re.compile(r"(?P<mark>\+\+?|~)?(?P<name>[A-Za-z_][\w./@:\-]*)(?P<equals>=(?!=))")
 _DELETION = re.compile(r"~(?P<name>[A-Za-z_][\w./@\-]*)\Z")
-_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.\-]*)(?P<equals>=)?")
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.\-]*)(?P<equals>=(?!=))?")
 
 
 class OverrideReader:
@@ -30,7 +30,8 @@ class OverrideReader:
 
     def read(self) -> list[ConfigObject]:
         sites = [*self.facts.sequences, *self._emptied_lists()]
-        return [made for site in sites if (made := self._object(site)) is not None]
+        found = [made for site in sites if (made := self._object(site)) is not None]
+        return [*found, *(made for site in self.facts.texts if (made := self._flag_text(site)) is not None)]
 
     def _emptied_lists(self) -> list[Site]:
         """Lists that begin empty and are filled by `append` or `+=`."""
@@ -57,10 +58,13 @@ class OverrideReader:
         items = self._final(site)
         if not isinstance(items, Items) or (items.items and items.items[0].start in self.consumed):
             return None
+        return self._made_of(site, items)
+
+    def _made_of(self, site: Site, items: Items) -> ConfigObject | None:
         settings = self._settings(items)
         if not settings:
             return None
-        span = self.module.span(self.module.start(node), self.module.end(node))
+        span = self.module.span(self.module.start(site.node), self.module.end(site.node))
         words = words_of(self.module, items)
         return ConfigObject(
             "overrides",
@@ -72,6 +76,14 @@ class OverrideReader:
             arguments=words,
             scope=site.place.scope.name,
         )
+
+    def _flag_text(self, site: Site) -> ConfigObject | None:
+        """A text that begins with a flag: part of a command line that is put together elsewhere."""
+        text = self._final(site)
+        if not isinstance(text, Text) or not with_holes(text).lstrip().startswith("--"):
+            return None
+        items = Items(tuple(split(text)), text.start, text.end)
+        return self._made_of(site, items)
 
     @staticmethod
     def _promising(elements: list[ast.expr]) -> bool:
