@@ -9,7 +9,7 @@ import dataclasses
 import difflib
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -35,26 +35,41 @@ def key_of(field: str) -> str:
 
 def build(record: Any, data: Any, keys: Keys) -> Any:
     """A record of that class.  Raises MisfitError."""
-    hints = _hints(record)
+    fields = _fields(record)
     data = mapping(data, keys)
-    field_of = {key_of(name): name for name in hints if not name.startswith("has_")}
-    check_keys(data, field_of, keys)
+    check_keys(data, fields.of_key, keys)
     values: dict[str, Any] = {}
     for key, item in data.items():
-        name = field_of[key]
-        values[name] = convert(hints[name], item, (*keys, key))
-        if f"has_{name}" in hints:
+        name = fields.of_key[key]
+        values[name] = convert(fields.hints[name], item, (*keys, key))
+        if f"has_{name}" in fields.hints:
             values[f"has_{name}"] = True
-    for field in dataclasses.fields(record):
-        optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        if field.name not in values and not optional:
-            raise MisfitError(keys, f"`{key_of(field.name)}` is missing")
+    for name in fields.required:
+        if name not in values:
+            raise MisfitError(keys, f"`{key_of(name)}` is missing")
     return record(**values)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Fields:
+    hints: dict[str, Any]
+    of_key: dict[str, str]
+    required: tuple[str, ...]
+
+
 @lru_cache(maxsize=64)
-def _hints(record: Any) -> dict[str, Any]:
-    return typing.get_type_hints(record)
+def _fields(record: Any) -> _Fields:
+    hints = typing.get_type_hints(record)
+    missing = dataclasses.MISSING
+    return _Fields(
+        hints,
+        {key_of(name): name for name in hints if not name.startswith("has_")},
+        tuple(
+            each.name
+            for each in dataclasses.fields(record)
+            if each.default is missing and each.default_factory is missing
+        ),
+    )
 
 
 def convert(hint: Any, item: Any, keys: Keys) -> Any:
@@ -105,9 +120,8 @@ def sequence(data: Any, keys: Keys) -> list[Any]:
     return data
 
 
-def check_keys(data: Mapping[str, Any], allowed: Iterable[str], keys: Keys) -> None:
+def check_keys(data: Mapping[str, Any], allowed: Collection[str], keys: Keys) -> None:
     """Raises MisfitError for a key that is not allowed."""
-    allowed = list(allowed)
     for key in data:
         if key not in allowed:
             raise MisfitError((*keys, key), f"unknown key{did_you_mean(key, allowed)}")
