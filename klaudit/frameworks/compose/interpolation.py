@@ -1,0 +1,350 @@
+"""What interpolations evaluate to, and where the value they reach was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from klaudit.frameworks.compose import interpolation_grammar as grammar
+from klaudit.frameworks.compose.items import (
+    Branch,
+    Container,
+    Item,
+    Leaf,
+    Listing,
+    Written,
+    child,
+    from_value,
+    split_key,
+)
+from klaudit.frameworks.compose.primitives import GrammarError
+from klaudit.model import Unknown, Value
+
+MAX_STEPS = 20_000  # of one question: doubling interpolations would go on for ever
+MAX_LENGTH = 100_000
+MAX_CHAIN = 30  # interpolations that lead to interpolations
+MAX_DEPTH = 60  # of a value, through interpolations
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An item with the containers above it, outermost first, and its name."""
+
+    item: Item
+    above: tuple[Container, ...]
+    name: tuple[str, ...]
+
+
+class UnresolvedError(Exception):
+    """A value that hangs on something that is not in the configuration, or on itself."""
+
+    def __init__(self, *hangs_on: str) -> None:
+        super().__init__(", ".join(hangs_on))
+        self.hangs_on = hangs_on
+
+
+class Resolver:
+    """Reads names of one configuration.
+
+    `environment` holds what is known of environment variables; one that is absent counts as unset.
+    """
+
+    def __init__(self, root: Branch, environment: Mapping[str, str | None] | None = None) -> None:
+        self._root = root
+        self._environment = environment or {}
+        self._active: set[tuple[str, ...]] = set()
+        self._steps = 0
+        self._depth = 0
+
+    def find(self, name: str) -> Found | None:
+        """The item at a dotted name, interpolated branches above it followed.  Raises UnresolvedError."""
+        self._steps = 0
+        return self._walk(Found(self._root, (), ()), split_key(name))
+
+    def value(self, found: Found) -> tuple[Value, Written | None]:
+        """The resolved value of an item and, where an interpolation led to another key, that key's place."""
+        self._steps = 0
+        try:
+            target = self._follow(found)
+        except UnresolvedError as error:
+            return _unknown(found, error), None
+        if not isinstance(target, Found):
+            return target, None
+        return self._plain(target), None if target.item is found.item else target.item.written
+
+    def container(self, found: Found) -> Container | None:
+        """The branch or list that an item is or leads to; None for everything else."""
+        self._steps = 0
+        try:
+            target = self._follow(found)
+        except UnresolvedError:
+            return None
+        if not isinstance(target, Found):
+            item = from_value(target, found.item.written)
+            return None if isinstance(item, Leaf) else item
+        return None if isinstance(target.item, Leaf) else target.item
+
+    def _walk(self, start: Found, keys: list[str], *, throw_on_missing: bool = False) -> Found | None:
+        """Down from `start`; None where there is nothing."""
+        found = start
+        for at, key in enumerate(keys):
+            if at:
+                target = self._follow(found)
+                found = target if isinstance(target, Found) else self._wrapped(target, found)
+            container = found.item
+            if isinstance(container, Leaf):
+                if isinstance(container.value, Unknown):
+                    raise UnresolvedError(*container.value.hangs_on)
+                return None
+            item = child(container, key)
+            if item is None:
+                return None
+            found = Found(item, (*found.above, container), (*found.name, key))
+            if throw_on_missing and isinstance(item, Leaf) and item.is_missing:
+                raise UnresolvedError(".".join(found.name))
+        return found
+
+    def _wrapped(self, value: Value, found: Found) -> Found:
+        """A value that a resolver made, in the place of the interpolation."""
+        written = found.item.written
+        item = from_value(value, written) if isinstance(value, (dict, list)) else Leaf(value, written, is_result=True)
+        return Found(item, found.above, found.name)
+
+    def _follow(self, found: Found) -> Found | Value:
+        """The item that an interpolation leads to (itself for anything else), or the value that it makes."""
+        item = found.item
+        if not isinstance(item, Leaf) or not item.is_interpolation:
+            return found
+        if found.name in self._active or len(self._active) >= MAX_CHAIN:
+            raise UnresolvedError(".".join(found.name))
+        self._active.add(found.name)
+        try:
+            return self._joined(_parsed(item), found)
+        finally:
+            self._active.discard(found.name)
+
+    def _joined(self, joined: grammar.Joined, found: Found) -> Found | Value:
+        self._step()
+        pieces = joined.pieces
+        if len(pieces) == 1 and not isinstance(pieces[0], str) and not joined.is_quoted:
+            return self._interpolation(pieces[0], found)
+        texts = [piece if isinstance(piece, str) else self._as_text(piece, found) for piece in pieces]
+        if sum(map(len, texts)) > MAX_LENGTH:
+            raise UnresolvedError(".".join(found.name))
+        return "".join(texts)
+
+    def _as_text(self, piece: grammar.Interpolation, found: Found) -> str:
+        value = self._interpolation(piece, found)
+        return _shown(self._raw(value.item) if isinstance(value, Found) else value)
+
+    def _raw(self, item: Item) -> Value:
+        """An item as it is written: inside a text, OmegaConf shows a branch with its interpolations unresolved."""
+        self._step()
+        if isinstance(item, Leaf):
+            return item.value
+        if isinstance(item, Branch):
+            return {key: self._raw(inner) for key, inner in item.items.items()}
+        return [self._raw(inner) for inner in item.items]
+
+    def _interpolation(self, piece: grammar.Interpolation, found: Found) -> Found | Value:
+        if isinstance(piece, grammar.Call):
+            return self._call(piece, found)
+        key = self._key(piece.pieces, found)
+        target = self._reference(key, found, throw_on_missing=True)
+        if target is None:
+            raise UnresolvedError(key)
+        if len(target.name) < len(found.name) and found.name[: len(target.name)] == target.name:  # it contains itself
+            raise UnresolvedError(key)
+        return target
+
+    def _key(self, pieces: tuple[str | grammar.Interpolation, ...], found: Found) -> str:
+        texts = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                texts.append(piece)
+                continue
+            value = self._interpolation(piece, found)
+            plain = self._plain(value) if isinstance(value, Found) else value
+            if not isinstance(plain, str):
+                raise UnresolvedError(*(plain.hangs_on if isinstance(plain, Unknown) else (".".join(found.name),)))
+            texts.append(plain)
+        return "".join(texts)
+
+    def _reference(self, key: str, found: Found, *, throw_on_missing: bool) -> Found | None:
+        """The item a dotted name means as seen from `found`, followed to the end.
+
+        Leading dots count containers outwards.
+        """
+        self._step()
+        stripped = key.lstrip(".")
+        up = len(key) - len(stripped)
+        if up > len(found.above):
+            raise UnresolvedError(key)
+        start = Found(self._root, (), ())
+        if up:
+            depth = len(found.above) - up
+            start = Found(found.above[depth], found.above[:depth], found.name[:depth])
+        keys = split_key(stripped) if stripped else []
+        if isinstance(start.item, Listing) and keys and not _is_index(keys[0]):
+            raise UnresolvedError(key)  # OmegaConf fails here instead of finding nothing
+        target = self._walk(start, keys, throw_on_missing=throw_on_missing)
+        if target is None:
+            return None
+        followed = self._follow(target)
+        return followed if isinstance(followed, Found) else self._wrapped(followed, target)
+
+    def _call(self, call: grammar.Call, found: Found) -> Found | Value:
+        name = self._key(call.name, found)
+        resolver = _RESOLVERS.get(name)
+        if resolver is None:
+            raise UnresolvedError(call.text)
+        return resolver(self, [self._element(argument, found) for argument in call.arguments], found)
+
+    def _element(self, element: grammar.Element, found: Found) -> Value:
+        self._step()
+        if isinstance(element, grammar.Constant):
+            return element.value
+        if isinstance(element, grammar.Joined):
+            value = self._joined(element, found)
+            return self._plain(value) if isinstance(value, Found) else value
+        if isinstance(element, grammar.Sequence):
+            return [self._element(item, found) for item in element.items]
+        return {key: self._element(item, found) for key, item in element.items}
+
+    def _plain(self, found: Found) -> Value:
+        """The item as a plain value, interpolations inside it resolved."""
+        self._step()
+        item = found.item
+        if isinstance(item, Leaf):
+            if item.is_missing:
+                return Unknown((".".join(found.name),), str(item.value))
+            if not item.is_interpolation:
+                return item.value
+            try:
+                target = self._follow(found)
+            except UnresolvedError as error:
+                return _unknown(found, error)
+            return self._plain(target) if isinstance(target, Found) else target
+        if self._depth >= MAX_DEPTH:
+            return Unknown((".".join(found.name),))
+        self._depth += 1
+        try:
+            return self._inside(item, (*found.above, item), found.name)
+        finally:
+            self._depth -= 1
+
+    def _inside(self, item: Container, above: tuple[Container, ...], name: tuple[str, ...]) -> Value:
+        if isinstance(item, Branch):
+            return {key: self._plain(Found(inner, above, (*name, key))) for key, inner in item.items.items()}
+        return [self._plain(Found(inner, above, (*name, str(at)))) for at, inner in enumerate(item.items)]
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise UnresolvedError("too many interpolations")
+
+    # --- OmegaConf's own resolvers; programs may register others, which stay unknown ------------------------------------------------
+
+    def _env(self, arguments: list[Value], found: Found) -> Value:
+        if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], str):
+            raise UnresolvedError("oc.env")
+        name = arguments[0]
+        if name in self._environment:
+            known = self._environment[name]
+            if known is None:
+                raise UnresolvedError(name)
+            return known
+        if len(arguments) == 1:
+            raise UnresolvedError(name)
+        return None if arguments[1] is None else _shown(arguments[1])
+
+    def _select(self, arguments: list[Value], found: Found) -> Found | Value:
+        if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], str):
+            raise UnresolvedError("oc.select")
+        default = arguments[1] if len(arguments) == 2 else None
+        target = self._reference(arguments[0], found, throw_on_missing=False)
+        if target is None or (isinstance(target.item, Leaf) and target.item.is_missing):
+            return default
+        return target
+
+    def _decode(self, arguments: list[Value], found: Found) -> Value:
+        if len(arguments) != 1 or not isinstance(arguments[0], (str, type(None))):
+            raise UnresolvedError("oc.decode")
+        if arguments[0] is None:
+            return None
+        try:
+            return self._element(grammar.parse_element(arguments[0]), found)
+        except GrammarError:
+            raise UnresolvedError(f"oc.decode:{arguments[0]}") from None
+
+    def _create(self, arguments: list[Value], found: Found) -> Value:
+        if len(arguments) != 1 or isinstance(arguments[0], str):  # a text would be read as YAML
+            raise UnresolvedError("oc.create")
+        return arguments[0]
+
+    def _mapping(self, arguments: list[Value], found: Found) -> Found:
+        if len(arguments) != 1 or not isinstance(arguments[0], str):
+            raise UnresolvedError("oc.dict")
+        target = self._reference(arguments[0], found, throw_on_missing=True)
+        if target is None or not isinstance(target.item, Branch):
+            raise UnresolvedError(arguments[0])
+        return target
+
+    def _keys(self, arguments: list[Value], found: Found) -> Value:
+        item = self._mapping(arguments, found).item
+        return [*item.items] if isinstance(item, Branch) else []
+
+    def _values(self, arguments: list[Value], found: Found) -> Value:
+        values = self._plain(self._mapping(arguments, found))
+        return [*values.values()] if isinstance(values, dict) else []
+
+    def _deprecated(self, arguments: list[Value], found: Found) -> Found:
+        if not arguments or not isinstance(arguments[0], str):
+            raise UnresolvedError("oc.deprecated")
+        target = self._reference(arguments[0], found, throw_on_missing=False)
+        if target is None:
+            raise UnresolvedError(arguments[0])
+        return target
+
+
+_RESOLVERS: dict[str, Callable[[Resolver, list[Value], Found], Found | Value]] = {
+    "oc.env": Resolver._env,
+    "oc.select": Resolver._select,
+    "oc.decode": Resolver._decode,
+    "oc.create": Resolver._create,
+    "oc.dict.keys": Resolver._keys,
+    "oc.dict.values": Resolver._values,
+    "oc.deprecated": Resolver._deprecated,
+}
+
+
+def _is_index(key: str) -> bool:
+    return key.lstrip("+-").isdecimal()
+
+
+def _parsed(leaf: Leaf) -> grammar.Joined:
+    try:
+        return grammar.parse_text(str(leaf.value))
+    except GrammarError:
+        raise UnresolvedError(str(leaf.value)) from None
+
+
+def _unknown(found: Found, error: UnresolvedError) -> Unknown:
+    text = str(found.item.value) if isinstance(found.item, Leaf) else ""
+    return Unknown(error.hangs_on, text)
+
+
+def _shown(value: Value) -> str:
+    """A value inside a text, as Python's str() renders it.  Raises UnresolvedError for one that is unknown."""
+    if isinstance(value, Unknown):
+        raise UnresolvedError(*value.hangs_on)
+    if isinstance(value, (dict, list)):
+        _shown_inside(value)
+    return str(value)
+
+
+def _shown_inside(value: Value) -> None:
+    if isinstance(value, Unknown):
+        raise UnresolvedError(*value.hangs_on)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _shown_inside(inner)

@@ -1,0 +1,116 @@
+"""Overrides on a base, in Hydra's and OmegaConf's struct mode: what a launch's command line makes of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from klaudit.frameworks.compose.configuration import Base, Configuration, Own
+from klaudit.frameworks.compose.interpolation import UnresolvedError
+from klaudit.frameworks.compose.interpolation_grammar import parse_text
+from klaudit.frameworks.compose.items import Item, Leaf, from_value, leaves
+from klaudit.frameworks.compose.merging import MAX_MERGED, RefusedError, Work
+from klaudit.frameworks.compose.overrides import Override
+from klaudit.frameworks.compose.primitives import GrammarError
+from klaudit.model import Problem, Unknown
+
+
+def launch(
+    base: Base,
+    overrides: Sequence[Override],
+    *,
+    environment: Mapping[str, str | None] | None = None,
+    problems: Sequence[Problem] = (),
+) -> Configuration:
+    """The base with overrides applied in order; the first one that the program would not accept makes it `refused`.
+
+    Settings after that one are still applied, so that the rest can be judged.
+    """
+    applied = _Launch(base, environment)
+    for override in overrides:
+        applied.take(override)
+    return Configuration(
+        applied.work.root,
+        own=applied.own,
+        base=base,
+        problems=(*problems, *applied.problems),
+        refused=applied.refused,
+        hangs_on=tuple(dict.fromkeys(applied.hangs_on)),
+        environment=environment,
+    )
+
+
+class _Launch:
+    def __init__(self, base: Base, environment: Mapping[str, str | None] | None) -> None:
+        self._base = base
+        self.work = Work(base.root, environment)
+        self.own: list[Own] = []
+        self.problems: list[Problem] = []
+        self.refused: str | None = None
+        self.hangs_on: list[str] = []
+
+    def take(self, override: Override) -> None:
+        problem = override.parsed.problem
+        if problem is not None:
+            if override.parsed.hangs_on:
+                self.hangs_on.extend(override.parsed.hangs_on)
+                self._note(override, f"{override.parsed.text}: {problem}")
+                return
+            self._refuse(override, problem)
+            return
+        try:
+            self._apply(override)
+        except RefusedError as error:
+            self._refuse(override, str(error))
+
+    def _apply(self, override: Override) -> None:
+        name, value, parsed = override.key, override.value, override.parsed
+        is_free = name.startswith("hydra.") or self._may_exist(name)  # Hydra's own config is not modelled
+        if parsed.prefix == "~":
+            if not is_free:
+                self.work.remove(name, value)
+            return
+        item = from_value(value, override)
+        if "${" in parsed.text:
+            _check_interpolations(item)
+        self.own.append(Own(name, item))
+        adds = is_free or parsed.prefix != ""
+        if parsed.prefix == "+" and not is_free and isinstance(item, Leaf) and self._is_set(name):
+            raise RefusedError(f"{name} is already in the config: without +, or with ++, {parsed.text} would change it")
+        try:
+            self.work.update(name, item, adds=adds)
+        except RefusedError as error:
+            if adds or "there is no" not in str(error):
+                raise
+            raise RefusedError(f"{error}: only +{parsed.text} would add it") from None
+
+    def _is_set(self, name: str) -> bool:
+        try:
+            current = self.work.current(name)
+        except UnresolvedError:
+            return False
+        return current is not None and not isinstance(current, Unknown)
+
+    def _may_exist(self, name: str) -> bool:
+        """Whether a key that we do not see may exist all the same."""
+        base = self._base
+        if base.is_closed and not base.unseen:
+            return False
+        packages = [unseen.package for unseen in base.unseen]
+        return not base.is_closed or any(not each or f"{name}.".startswith(f"{each}.") for each in packages)
+
+    def _refuse(self, override: Override, reason: str) -> None:
+        self.refused = self.refused or reason
+        self._note(override, f"refused: {reason}")
+
+    def _note(self, override: Override, message: str) -> None:
+        span = override.word.site if override.word is not None else None
+        self.problems.append(Problem(span.path if span else "", span.line if span else None, message))
+
+
+def _check_interpolations(root: Item) -> None:
+    for _, item in leaves(root, "", MAX_MERGED):
+        if isinstance(item, Leaf) and item.is_interpolation:
+            try:
+                parse_text(str(item.value))
+            except GrammarError as error:
+                raise RefusedError(f"{item.value} is no interpolation: {error}") from None
