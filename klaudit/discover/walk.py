@@ -1,4 +1,7 @@
-"""The files of a folder by walking it, .gitignore files honoured: for where git is missing or cannot be used."""
+"""The files of a folder by walking it, .gitignore files honoured: for where git is missing or cannot be used.
+
+In one respect more is seen than with git: `!folder` readmits all that lies in the folder, also what an earlier pattern names.
+"""
 
 from __future__ import annotations
 
