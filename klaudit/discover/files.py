@@ -16,6 +16,8 @@ from klaudit.discover.walk import list_by_walk
 from klaudit.globs import any_of
 from klaudit.model import Problem
 
+_MOST_GIT_RUNS = 50  # a tree can hold any number of repositories, and each costs a process
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -37,7 +39,7 @@ def list_files(targets: Targets, options: Options) -> Found:
     problems: list[Problem] = []
     for folder in targets.folders:
         prefix = "" if folder == "." else folder + "/"
-        for path in _list(os.path.join(targets.root, folder), prefix, problems):
+        for path in _list(os.path.join(targets.root, prefix.rstrip("/")) if prefix else targets.root, prefix, problems):
             if path not in files and not is_excluded(path) and _is_wanted(targets.root, path, options):
                 files.add(path)
     for path in targets.files:
@@ -49,9 +51,11 @@ def list_files(targets: Targets, options: Options) -> Found:
 def _list(folder: str, prefix: str, problems: list[Problem]) -> Iterator[str]:
     """Paths below a folder that git does not ignore, nested repositories included; `prefix` stands before each."""
     pending = [(folder, prefix)]
+    tries = _MOST_GIT_RUNS
     while pending:
         folder, prefix = pending.pop()
-        listing = list_by_git(folder)
+        listing = list_by_git(folder) if tries > 0 else None
+        tries = tries - 1 if listing is not None else 0  # what made git fail here will do so again
         if listing is None:
             listing, unreadable = list_by_walk(folder, EXCLUDED_FOLDERS)
             problems.extend(Problem(prefix + path, None, message) for path, message in unreadable)
@@ -59,7 +63,7 @@ def _list(folder: str, prefix: str, problems: list[Problem]) -> Iterator[str]:
             if _in_excluded_folder(path):
                 continue
             if path.endswith("/"):  # a repository in the repository: git names it and goes no further
-                pending.append((os.path.join(folder, path), prefix + path))
+                pending.append((os.path.join(folder, path.rstrip("/")), prefix + path))
             else:
                 yield prefix + path
 

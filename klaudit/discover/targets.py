@@ -41,7 +41,7 @@ def locate(paths: Sequence[str], options: Options) -> Targets:
             overlay[full] = options.stdin.data
             files.append(full)
         elif problem := _refusal(path):
-            problems.append(Problem(PurePath(path).as_posix(), None, problem))
+            problems.append(Problem(PurePath(path).as_posix() if path else '""', None, problem))
         else:
             full = os.path.realpath(path)
             (folders if Path(full).is_dir() else files).append(full)
@@ -68,6 +68,8 @@ def _real(stdin: StandardInput) -> str:
 
 
 def _refusal(path: str) -> str | None:
+    if not path:  # an unset variable, most likely: it must not mean the working directory
+        return "an empty path"
     try:
         if not Path(path).exists():
             return "no such file or folder"

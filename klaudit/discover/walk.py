@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 100
 _MAX_IGNORE_BYTES = 100_000
+_MOST_PATTERNS = 2_000
 
 
 class _Rules:
@@ -105,4 +106,4 @@ def _spec(file: Path) -> GitIgnoreSpec | None:
             text = stream.read(_MAX_IGNORE_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    return compile_globs(text.splitlines())
+    return compile_globs(text.splitlines()[:_MOST_PATTERNS])

@@ -309,6 +309,26 @@ class TestHostileRepository:
         write(tmp_path, ".git", text=text)
         assert found(tmp_path) == ["run.sh"]
 
+    def test_git_is_not_started_without_end(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for number in range(60):
+            write(tmp_path, f"r{number}/x.sh")
+            write(tmp_path, f"r{number}/.git/HEAD", text="ref: refs/heads/main\n")
+            (tmp_path / f"r{number}/.git/objects").mkdir()
+            (tmp_path / f"r{number}/.git/refs").mkdir()
+        started: list[str] = []
+
+        def count(folder: str) -> list[str] | None:
+            started.append(folder)
+            return git_listing.list_by_git(folder)
+
+        monkeypatch.setattr(files, "list_by_git", count)
+        assert len(found(tmp_path)) == 60
+        assert len(started) == 50
+        started.clear()
+        monkeypatch.setattr(files, "list_by_git", lambda folder: started.append(folder))
+        assert len(found(tmp_path)) == 60
+        assert len(started) == 1
+
     def test_ignore_patterns_cannot_cost_for_ever(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(files, "list_by_git", lambda folder: None)
         write(tmp_path, "a" * 200 + ".sh", "b.sh")

@@ -67,6 +67,11 @@ def test_paths_that_are_not_there_are_problems_and_the_rest_is_found(tmp_path: P
     assert targets.problems[0].message == "no such file or folder"
 
 
+def test_an_unset_variable_does_not_mean_the_working_directory() -> None:
+    targets = at("")
+    assert (targets.folders, [problem.message for problem in targets.problems]) == ((), ["an empty path"])
+
+
 def test_nothing_but_missing_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     targets = at("missing")
