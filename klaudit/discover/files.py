@@ -39,7 +39,8 @@ def list_files(targets: Targets, options: Options) -> Found:
     problems: list[Problem] = []
     for folder in targets.folders:
         prefix = "" if folder == "." else folder + "/"
-        for path in _list(os.path.join(targets.root, prefix.rstrip("/")) if prefix else targets.root, prefix, problems):
+        full = targets.root if folder == "." else os.path.join(targets.root, folder)
+        for path in _list(full, prefix, problems):
             if path not in files and not is_excluded(path) and _is_wanted(targets.root, path, options):
                 files.add(path)
     for path in targets.files:
