@@ -15,7 +15,7 @@ from klaudit.tensor.groups import Groups, Normalisation, penalty_gradient
 from klaudit.tensor.inner_steps import Bandit, Loss, in_loss, penalty_distances, rewarded
 from klaudit.tensor.instances import categorical
 from klaudit.tensor.laboratory import Bench, Laboratory
-from klaudit.tensor.rows import VerifyRow, measured
+from klaudit.tensor.rows import VerifyRow, descends, measured
 from klaudit.tensor.surrogates import Surrogate, total
 from klaudit.theory import TABLE, VARIANTS, Row, both_placements, judge_sum
 
@@ -106,14 +106,14 @@ def inner_steps(laboratory: Laboratory, seed: int) -> Iterator[VerifyRow]:
         ("k3-in-loss-importance-weighted", "", in_loss("k3", "importance-weighted")),
         ("k1-in-loss", "", in_loss("k1", "pathwise")),
     )
-    for name, how, loss in losses:
-        row = _ROWS[name]
-        found = penalty_distances(loss, bandit)
-        for step in INNER_STEPS:
-            stale = step > 0
+    found = [penalty_distances(loss, bandit) for _, _, loss in losses]
+    for step in INNER_STEPS:
+        for (name, how, _), distances in zip(losses, found, strict=True):
+            row, stale = _ROWS[name], step > 0
             yield measured(
-                row, f"PPO, inner step {step}", None, found[step], descends=_descends(row, stale, False),
-                verdict=_verdict(row, stale, found[step].bias, laboratory.tolerance), configuration=f"{row.id} ({how})" if how else "",
+                row, f"PPO, inner step {step}", None, distances[step], descends=_descends(row, stale, False),
+                verdict=_verdict(row, stale, distances[step].bias, laboratory.tolerance),
+                configuration=f"{row.id} ({how})" if how else "",
             )  # fmt: skip
 
 
@@ -150,8 +150,7 @@ def _measured(row: Row, configuration: Surrogate, regime: _Regime, bench: Bench)
 
 
 def _descends(row: Row, stale: bool, over_sequences: bool) -> str:
-    known = row.stale if stale else row.objective
-    objective = row.descends if known is None else str(known)
+    objective = descends(row, stale=stale)
     whole = row.variant in ("sequence-sum", "sequence-ratio") or row.placement == "reward"
     return f"{objective} (semi-gradient)" if over_sequences and not whole and objective != "nothing" else objective
 

@@ -77,6 +77,12 @@ def measured(
     )
 
 
+def descends(row: Row, *, stale: bool = False) -> str:
+    """The objective of one kind of sampling, where the theory's text names both."""
+    known = row.stale if stale else row.objective
+    return row.descends if known is None else str(known)
+
+
 def _median(values: Tensor | None) -> float | None:
     """The median of those that are numbers; None where there are none."""
     if values is None:

@@ -13,7 +13,7 @@ from klaudit.tensor.claims import Claim
 from klaudit.tensor.configurations import surrogate, value
 from klaudit.tensor.gradients import distance, moments, sample_gradients
 from klaudit.tensor.montecarlo import Estimate, simultaneous_level, student_quantile
-from klaudit.tensor.rows import VerifyRow, measured
+from klaudit.tensor.rows import VerifyRow, descends, measured
 from klaudit.tensor.surrogates import Surrogate, reward, total
 from klaudit.tensor.toy import CLOSE_5, FAR_5, ToySetting, drawn, enumerated, exact_kl
 from klaudit.theory import TABLE, Row
@@ -74,7 +74,7 @@ def _setting_rows(
         expected = distance(moments(entry.configuration, everything).mean[0], true.cpu())
         row = measured(
             entry.row, f"minimal model, {setting.name}", kl, distance(of_rounds.mean(0)[None], true[None]),
-            descends=entry.row.descends if entry.name != "k3-in-both" else "KL(pi||ref)",
+            descends=descends(entry.row) if entry.name != "k3-in-both" else "KL(pi||ref)",
             verdict=entry.row.verdict if entry.name != "k3-in-both" else "unbiased",
             value_bias=(value(entry.row, samples).mean() / kl - 1)[None], variance_ratio=(variance / yardstick)[None],
             exact=False, interval=projected.interval(level), configuration=entry.name,
