@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from klaudit.configuration import Options
 from klaudit.findings.judging import Subject, judge
+from klaudit.findings.never_existed import never_existed
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.gather import Gatherer
 from klaudit.frameworks.launch import Launch
@@ -26,7 +27,9 @@ class Scanner:
         self.tree = tree
         self._options = options
         self._index = Index(frameworks)
-        self._gatherer = Gatherer(tree, self._index, Detector(tree, files, options.framework_versions), options)
+        files = list(files)
+        detector = Detector(tree, files, options.framework_versions)
+        self._gatherer = Gatherer(tree, self._index, detector, files, options)
         self.keywords = self._index.keywords()
 
     def scan(self, path: str) -> FileResult:
@@ -34,7 +37,7 @@ class Scanner:
         try:
             gathered = self._gatherer.gather(path)
             setups, findings = self._judge(gathered.launches)
-            findings += gathered.findings
+            findings += map(never_existed, gathered.phantoms)
             return FileResult(path, tuple(setups), tuple(findings), tuple(gathered.problems), gathered.parsed)
         except (UnreadableError, TooLargeError) as error:
             return FileResult(path, problems=(Problem(path, getattr(error, "line", None), str(error)),), parsed=True)

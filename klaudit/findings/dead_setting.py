@@ -12,10 +12,13 @@ from klaudit.frameworks.resolve import Effective, TermState
 @judges("dead-setting")
 def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
+    is_listing = (
+        resolution.launch.kind == "config"
+    )  # a file of keys lists them all; off and unused is no surprise there
     alive = {each.id for state in resolution.terms if state.on is not False for each in _parts(state)}
     told: set[str] = set()
     for state in resolution.terms:
-        if state.on is not False:
+        if state.on is not False or (is_listing and any(by_hand(resolution, switch) for switch in state.switches)):
             continue
         for each in (state.estimator, state.coefficient):
             if each is None or each.id in alive or each.id in told:

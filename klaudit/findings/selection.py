@@ -29,7 +29,11 @@ class Selection:
 def unknown_selectors(selectors: Iterable[str]) -> list[str]:
     """Those that name no finding of the catalogue."""
     known = catalogue.names()
-    return [each for each in selectors if each not in known and not any(id.startswith(each.upper()) for id in known.values())]
+    return [
+        each
+        for each in selectors
+        if each not in known and not any(id.startswith(each.upper()) for id in known.values())
+    ]
 
 
 def _closeness(selectors: Iterable[str], finding: Finding) -> int:

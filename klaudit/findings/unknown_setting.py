@@ -41,9 +41,16 @@ def judge(subject: Subject) -> Iterator[Draft]:
                 fix=Fix("none", f"{setting.name} -> {close[0]}"),
                 key=key(resolution, setting.name),
             )
-    refused = resolution.launch.configuration.refused
-    if refused:
-        yield Draft(resolution.launch.head, f"the launch is refused: {refused}", key=key(resolution, "refused"))
+    for refused, why in resolution.launch.configuration.refusals:
+        if not refused or refused in names:
+            given = resolution.launch.configuration.given(refused) if refused else ()
+            here = [setting.span for setting in given if setting.span.path == subject.path]
+            yield Draft(
+                here[-1] if here else resolution.launch.head,
+                f"the launch stops before training: {why}",
+                severity="error",
+                key=key(resolution, "refused", refused),
+            )
 
 
 def _gone(resolution: Resolution, setting: Setting, id: str, name: Name, title: str) -> Draft:

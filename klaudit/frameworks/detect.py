@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.version import Version
 
-from klaudit.frameworks.rules import Framework, VersionBound
+from klaudit.frameworks.rules import Framework, Vendored, VersionBound
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion
 from klaudit.readers.source import UnreadableError
@@ -47,6 +47,7 @@ class Detector:
         self._pins: dict[tuple[str, tuple[str, ...]], _Pin | None] = {}
         self._versions: dict[tuple[str, str], FrameworkVersion] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
+        self._nearest: dict[tuple[str, str], str | None] = {}
 
     def version(self, framework: Framework, path: str) -> FrameworkVersion:
         """The version that a launch in `path` runs with."""
@@ -60,8 +61,13 @@ class Detector:
 
     def vendored_root(self, framework: Framework, path: str) -> str | None:
         """The folder that holds the framework's own source, the one nearest to `path`; None where the tree has none."""
-        roots = self._vendored_roots(framework)
-        return max(roots, key=lambda root: (_shared(root, path), -len(root)), default=None)
+        folder = posixpath.dirname(path)
+        key = (framework.id, folder)
+        if key not in self._nearest:
+            roots = sorted({*self._vendored_roots(framework), *self._roots_above(framework, folder)})
+            nearness = [(_shared(root, folder + "/x"), -len(root), root) for root in roots]
+            self._nearest[key] = max(nearness)[2] if nearness else None
+        return self._nearest[key]
 
     def _detect(self, framework: Framework, folder: str) -> FrameworkVersion:
         root = self.vendored_root(framework, posixpath.join(folder, "x"))
@@ -83,10 +89,24 @@ class Detector:
                 for path in self._by_name.get(posixpath.basename(marker), ()):
                     if path == marker or path.endswith("/" + marker):
                         root = path[: -len(marker)].rstrip("/")
-                        if not any(self._tree.is_file(posixpath.join(root, other)) for other in rule.unless):
-                            roots[root] = None
+                        self._add_root(rule, root, roots)
             self._roots[framework.id] = tuple(roots)
         return self._roots[framework.id]
+
+    def _roots_above(self, framework: Framework, folder: str) -> Iterator[str]:
+        """Vendored source beside or above a folder: a scan of one file sees no others."""
+        while True:
+            found: dict[str, None] = {}
+            if any(self._tree.is_file(posixpath.join(folder, marker)) for marker in framework.vendored.markers):
+                self._add_root(framework.vendored, folder, found)
+            yield from found
+            if not folder:
+                return
+            folder = posixpath.dirname(folder)
+
+    def _add_root(self, rule: Vendored, root: str, roots: dict[str, None]) -> None:
+        if not any(self._tree.is_file(posixpath.join(root, other)) for other in rule.unless):
+            roots[root] = None
 
     def _vendored_version(self, framework: Framework, root: str) -> FrameworkVersion:
         found, place, line = None, None, None

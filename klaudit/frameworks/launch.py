@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,8 +15,8 @@ class Configuration(Protocol):
     """What a configuration system made of defaults, files and overrides: the effective settings, each with its place."""
 
     @property
-    def refused(self) -> str | None:
-        """Why the program stops before training because of how it is configured; None where it starts."""
+    def refusals(self) -> Sequence[tuple[str, str]]:
+        """Why the program stops before training: `(name of the setting, reason)`, the name empty for the program as a whole."""
 
     def get(self, name: str) -> Setting | None:
         """The effective setting of a dotted name or flag; None where nothing in the tree sets it."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from klaudit.frameworks.rules import ConfigClass, ConfigSignature, EntryPoint, Framework, NeverExisted, Trainer
 from klaudit.readers.invocation import Invocation
+from klaudit.tree import TooLargeError, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Index:
         for framework in self.frameworks:
             for trainer in framework.trainers:
                 self._add(framework, trainer)
+        self._used_names = tuple({symbol.rpartition(".")[2].encode() for symbol in (*self._uses, *self._classes)})
 
     def programs(self, invocation: Invocation) -> list[ProgramMatch]:
         """The trainers that an invocation starts, most specific first."""
@@ -78,7 +80,17 @@ class Index:
 
     def naming(self, keys: frozenset[str]) -> list[FileMatch]:
         """The trainers whose own dotted settings are among `keys`: enough to know an override list by."""
-        return [match for match in self._signatures if any("." in key and key in keys for key in match.signature.any_of)]
+        return [
+            match for match in self._signatures if any("." in key and key in keys for key in match.signature.any_of)
+        ]
+
+    def mentions_a_class(self, tree: Tree, path: str) -> bool:
+        """Whether a script so much as names one of the argument classes: cheaper than reading it."""
+        try:
+            source = tree.source(path)
+        except (OSError, TooLargeError):
+            return False
+        return source is not None and any(name in source.data for name in self._used_names)
 
     def never_existed(self, symbol: str, keywords: Iterable[str]) -> tuple[Framework, NeverExisted] | None:
         """An API of this name and these keywords that no release ever had."""
@@ -91,16 +103,18 @@ class Index:
 
     def keywords(self) -> frozenset[bytes]:
         """Literals of which every file that matters holds at least one."""
-        words = {module.rpartition(".")[2] for module in self._modules}
-        words |= {part for pattern, _ in self._patterns for part in [max(pattern.split("*"), key=len).strip(".")]}
-        words |= {name.rpartition(".")[2] for name in self._scripts}
-        words |= {ending for endings in self._scripts.values() for ending, _ in endings}
-        words |= {" ".join(program) for programs in self._programs.values() for program, _ in programs}
-        words |= {symbol.rpartition(".")[2] for symbol in (*self._classes, *self._uses)}
-        words |= {key.rpartition(".")[2] for match in self._signatures for key in (*match.signature.any_of,)}
+        words: set[str] = set()
         for framework in self.frameworks:
-            words |= {symbol.rpartition(".")[2] for api in framework.never_existed for symbol in api.symbols}
             words |= framework.keywords
+            words |= {symbol.rpartition(".")[2] for api in framework.never_existed for symbol in api.symbols}
+            for trainer in framework.trainers:
+                for entry in trainer.entry_points:
+                    words |= _entry_keywords(entry)
+                for config_class in trainer.classes:
+                    words |= {symbol.rpartition(".")[2] for symbol in config_class.names}
+                for signature in trainer.config_files:
+                    keys = [max(signature.all_of, key=len)] if signature.all_of else signature.any_of
+                    words |= {key.rpartition(".")[2] for key in keys}
         return frozenset(word.lower().encode() for word in words if word)
 
     def _add(self, framework: Framework, trainer: Trainer) -> None:
@@ -121,6 +135,20 @@ class Index:
             for name in config_class.names:
                 self._classes.setdefault(name, []).append(ClassMatch(framework, trainer, config_class))
         self._signatures += [FileMatch(framework, trainer, signature) for signature in trainer.config_files]
+
+
+def _entry_keywords(entry: EntryPoint) -> set[str]:
+    """Literals of which a file that starts this program holds at least one.
+
+    A name that could stand anywhere (`main`, `examples.*`) counts with all its parts, or with the words that must stand beside it.
+    """
+    words = set(entry.requires)
+    marks = [*entry.modules, *(script.removesuffix(".py") for script in entry.scripts)] if not entry.requires else []
+    for mark in marks:
+        name = mark.replace("/", ".").rpartition(".")[2]
+        words.add(name if "_" in name else max(mark.split("*"), key=len).strip("./"))
+    words |= {" ".join(program) for program in entry.programs}
+    return words | {symbol.rpartition(".")[2] for symbol in entry.uses}
 
 
 def _fits(entry: EntryPoint, invocation: Invocation) -> bool:

@@ -171,13 +171,17 @@ def resolve(launch: Launch, version: str | None = None) -> Resolution:
     resolution.faults = tuple(faults)
     stale = (resolution.first((case,)) for case in trainer.stale)
     resolution.stale = tuple(case for case, known, _ in stale if case is not None and known)
-    stopped = (
-        next((fault.why for fault, known in faults if fault.stops and known), "") or launch.configuration.refused or ""
-    )
+    stopped = next((fault.why for fault, known in faults if fault.stops and known), "") or _refusal(launch)
     states = (_term(resolution, rule, stopped) for rule in trainer.terms if resolution.version in rule.versions)
     resolution.terms = tuple(state for state in states if state is not None)
     resolution.setup = _setup(resolution, version)
     return resolution
+
+
+def _refusal(launch: Launch) -> str:
+    """Why the launch stops because of what we judge.  What else it may stop for (a path to be filled in) is not ours to say."""
+    names = {name.name for spec in launch.trainer.settings.values() for name in spec.names}
+    return next((why for name, why in launch.configuration.refusals if not name or name in names), "")
 
 
 def _setup(resolution: Resolution, version: str | None) -> Setup:

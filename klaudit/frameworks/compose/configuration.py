@@ -78,6 +78,7 @@ class Configuration:
         base: Base | None = None,
         problems: Sequence[Problem] = (),
         refused: str | None = None,
+        refusals: Sequence[tuple[str, str]] = (),
         hangs_on: Sequence[str] = (),
         environment: Mapping[str, str | None] | None = None,
     ) -> None:
@@ -86,6 +87,7 @@ class Configuration:
         self._base = base
         self.problems = (*(base.problems if base else ()), *problems)
         self.refused = refused or (base.refused if base else None)
+        self.refusals = (*((("", base.refused),) if base and base.refused else ()), *refusals)
         self.unseen = base.unseen if base else ()
         self.hangs_on = tuple(hangs_on)
         self._environment = environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from klaudit.frameworks.compose.configuration import Base, Configuration, Own
-from klaudit.frameworks.compose.interpolation import UnresolvedError
+from klaudit.frameworks.compose.interpolation import DeadEndError, UnresolvedError
 from klaudit.frameworks.compose.interpolation_grammar import parse_text
 from klaudit.frameworks.compose.items import Item, Leaf, from_value, leaves
 from klaudit.frameworks.compose.merging import MAX_MERGED, RefusedError, Work
@@ -34,6 +34,7 @@ def launch(
         base=base,
         problems=(*problems, *applied.problems),
         refused=applied.refused,
+        refusals=applied.refusals,
         hangs_on=tuple(dict.fromkeys(applied.hangs_on)),
         environment=environment,
     )
@@ -46,6 +47,7 @@ class _Launch:
         self.own: list[Own] = []
         self.problems: list[Problem] = []
         self.refused: str | None = None
+        self.refusals: list[tuple[str, str]] = []
         self.hangs_on: list[str] = []
 
     def take(self, override: Override) -> None:
@@ -61,6 +63,11 @@ class _Launch:
             self._apply(override)
         except RefusedError as error:
             self._refuse(override, str(error))
+        except DeadEndError as error:
+            if not self._base.unseen:
+                self._refuse(override, f"{override.key} hangs on {error}, which cannot be resolved")
+        except UnresolvedError:
+            pass  # whether the program accepts it cannot be known
 
     def _apply(self, override: Override) -> None:
         name, value, parsed = override.key, override.value, override.parsed
@@ -86,6 +93,8 @@ class _Launch:
     def _is_set(self, name: str) -> bool:
         try:
             current = self.work.current(name)
+        except DeadEndError:
+            raise
         except UnresolvedError:
             return False
         return current is not None and not isinstance(current, Unknown)
@@ -100,6 +109,7 @@ class _Launch:
 
     def _refuse(self, override: Override, reason: str) -> None:
         self.refused = self.refused or reason
+        self.refusals.append((override.key, reason))
         self._note(override, f"refused: {reason}")
 
     def _note(self, override: Override, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from klaudit.frameworks.launch import Configuration
 from klaudit.model import Setting
 
 
@@ -20,19 +21,17 @@ class LayeredConfiguration:
         base: Mapping[str, Setting] | None = None,
         *,
         normalise: Callable[[str], str] = _as_is,
-        refused: str | None = None,
     ) -> None:
         self._given = tuple(given)
         self._normalise = normalise
-        self._refused = refused
         self._base = {normalise(name): setting for name, setting in (base or {}).items()}
         self._by_name: dict[str, list[Setting]] = {}
         for setting in self._given:
             self._by_name.setdefault(normalise(setting.name), []).append(setting)
 
     @property
-    def refused(self) -> str | None:
-        return self._refused
+    def refusals(self) -> tuple[tuple[str, str], ...]:
+        return ()
 
     def get(self, name: str) -> Setting | None:
         name = self._normalise(name)
@@ -44,3 +43,20 @@ class LayeredConfiguration:
 
     def explicit(self) -> tuple[Setting, ...]:
         return self._given
+
+
+class Refused:
+    """Another configuration whose launch stops before training."""
+
+    def __init__(self, configuration: Configuration, why: str) -> None:
+        self._configuration = configuration
+        self.refusals: tuple[tuple[str, str], ...] = (("", why),)
+
+    def get(self, name: str) -> Setting | None:
+        return self._configuration.get(name)
+
+    def given(self, name: str) -> tuple[Setting, ...]:
+        return self._configuration.given(name)
+
+    def explicit(self) -> tuple[Setting, ...]:
+        return self._configuration.explicit()

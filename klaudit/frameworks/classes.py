@@ -1,0 +1,84 @@
+"""What a class of the tree is and brings with it: its lineage up to a framework's own config class, across modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klaudit.frameworks.programs import Programs
+from klaudit.frameworks.recognise import ClassMatch, Index
+from klaudit.model import Setting
+from klaudit.readers.document import ConfigObject, PythonDocument
+from klaudit.readers.python import read_python
+from klaudit.readers.source import UnreadableError
+from klaudit.tree import TooLargeError, Tree
+
+_MAX_LINEAGE = 12
+_NAMES = ("Config", "Arguments", "Args", "Params", "Trainer", "Strategy")  # what config classes are called
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """`inherited` holds the field defaults of the classes between, the framework's own class's first descendant first."""
+
+    matches: tuple[ClassMatch, ...]
+    inherited: tuple[Setting, ...]
+    symbol: str  # the framework's class
+
+
+class Classes:
+    def __init__(self, tree: Tree, programs: Programs, index: Index) -> None:
+        self._tree = tree
+        self._programs = programs
+        self._index = index
+        self._documents: dict[str, PythonDocument | None] = {}
+
+    def lineage(self, symbol: str, document: PythonDocument) -> Lineage | None:
+        """The framework classes that `symbol`, as named in `document`, is or derives from."""
+        return self._follow(symbol, document, 0)
+
+    def document(self, path: str) -> PythonDocument | None:
+        """A module of the tree, read once; None where it cannot be read."""
+        if path not in self._documents:
+            self._documents[path] = None
+            try:
+                source = self._tree.source(path)
+                if source is not None:
+                    self._documents[path] = read_python(source)
+            except (OSError, TooLargeError, UnreadableError):
+                pass  # reported when the scan comes to that file itself
+        return self._documents[path]
+
+    def _follow(self, symbol: str, document: PythonDocument, depth: int) -> Lineage | None:
+        if matches := self._index.classes(symbol):
+            return Lineage(tuple(matches), (), symbol)
+        if depth > _MAX_LINEAGE or not symbol.endswith(_NAMES):
+            return None
+        found = self._definition(symbol, document)
+        if found is None:
+            return None
+        defined, home = found
+        for base in defined.bases:
+            if base != symbol or home is not document:
+                lineage = self._follow(base, home, depth + 1)
+                if lineage is not None:
+                    return Lineage(lineage.matches, (*lineage.inherited, *defined.settings), lineage.symbol)
+        return None
+
+    def _definition(self, symbol: str, document: PythonDocument) -> tuple[ConfigObject, PythonDocument] | None:
+        if local := _class_in(document, symbol):
+            return local, document
+        module, _, name = symbol.rpartition(".")
+        path = self._programs.module(module, document.source.path) if module else None
+        if path is None or path == document.source.path:
+            return None
+        home = self.document(path)
+        if home is None:
+            return None
+        if defined := _class_in(home, name):
+            return defined, home
+        again = dict(home.imports).get(name)  # re-exported
+        return self._definition(again, home) if again and again != symbol else None
+
+
+def _class_in(document: PythonDocument, name: str) -> ConfigObject | None:
+    return next((each for each in document.objects if each.kind == "class" and each.symbol == name), None)

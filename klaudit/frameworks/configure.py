@@ -1,0 +1,159 @@
+"""Matches -> launches: finds the version, applies the trainer's configuration system, says where the launch stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from klaudit.configuration import Options
+from klaudit.frameworks.classes import Classes, Lineage
+from klaudit.frameworks.detect import Detector, pins_in_text
+from klaudit.frameworks.launch import Configuration, Launch
+from klaudit.frameworks.programs import Programs
+from klaudit.frameworks.recognise import ClassMatch, FileMatch, Index, ProgramMatch
+from klaudit.frameworks.rules import Framework
+from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused
+from klaudit.frameworks.systems.program import ProgramConfigurer
+from klaudit.frameworks.versions import VersionRange, parse_version
+from klaudit.model import FrameworkVersion, Setting, SetupKind, Span
+from klaudit.readers.document import ConfigObject, TreeDocument, Word
+from klaudit.readers.invocation import Invocation
+from klaudit.readers.source import Source
+from klaudit.tree import Tree
+
+
+class Configurer:
+    def __init__(
+        self, tree: Tree, index: Index, detector: Detector, programs: Programs, classes: Classes, options: Options
+    ) -> None:
+        self._detector = detector
+        self._index = index
+        self._programs = programs
+        self._classes = classes
+        self._options = options
+        self._systems = ProgramConfigurer(tree, detector, programs, classes)
+
+    def of_program(
+        self,
+        matches: Sequence[ProgramMatch],
+        invocation: Invocation,
+        source: Source,
+        imports: tuple[str, ...],
+        stray: Sequence[Word],
+    ) -> Launch:
+        """A command that starts one of the trainers `matches`, the first whose versions fit."""
+        version = self._version(matches[0].framework, source)
+        match = _fitting(matches, version)
+        configuration, config_name = self._systems.configure(match, invocation, source.path, version)
+        return Launch(
+            match.framework, match.trainer, match.entry_point, "launch", invocation.target, config_name,
+            _head(invocation.target_word.site, invocation.command.span, source), "", invocation.command.assumes,
+            _gone(configuration, invocation.target, match, version), imports, version, tuple(stray),
+        )  # fmt: skip
+
+    def of_class(self, lineage: Lineage, item: ConfigObject, source: Source, imports: tuple[str, ...]) -> Launch | None:
+        """A config object of a framework's class, or of one of the tree that derives from it."""
+        version = self._version(lineage.matches[0].framework, source)
+        match = _fitting(lineage.matches, version)
+        prefix = match.config_class.prefix
+        own = [_prefixed(setting, prefix) for setting in item.settings]
+        only_with = match.config_class.only_with
+        if only_with and not any(setting.name in only_with for setting in item.settings):
+            return None
+        inherited = {setting.name: setting for setting in (_prefixed(each, prefix) for each in lineage.inherited)}
+        configuration = LayeredConfiguration(own, inherited)
+        return Launch(
+            match.framework, match.trainer, None, "code", lineage.symbol, "", _callee(item, source), item.symbol, (),
+            _gone(configuration, lineage.symbol, match, version), imports, version,
+        )  # fmt: skip
+
+    def of_overrides(
+        self,
+        match: FileMatch,
+        settings: Iterable[Setting],
+        span: Span,
+        source: Source,
+        symbol: str,
+        kind: SetupKind = "code",
+    ) -> Launch:
+        """Dotted settings given in code, over the trainer's defaults."""
+        version = self._version(match.framework, source)
+        configuration = LayeredConfiguration(settings)
+        return Launch(
+            match.framework, match.trainer, None, kind, source.path, "", span, symbol, (), configuration, (), version
+        )
+
+    def of_file(self, match: FileMatch, document: TreeDocument) -> Launch:
+        """A config file that is a set-up of its own."""
+        source = document.source
+        version = self._version(match.framework, source)
+        configuration, head = self._systems.file(match, document, version)
+        return Launch(
+            match.framework, match.trainer, None, "config", source.path, "", head, "", (), configuration, (), version
+        )
+
+    def _version(self, framework: Framework, source: Source) -> FrameworkVersion:
+        version = self._detector.version(framework, source.path)
+        if version.source in ("requirement", "assumed"):
+            root = source
+            while root.parent is not None:
+                root = root.parent
+            if any(name.encode() in root.data for name in framework.distributions) and b"install" in root.data:
+                return pins_in_text(framework, root.data.decode("utf-8", "replace"), source.path) or version
+        return version
+
+
+_Match = TypeVar("_Match", ProgramMatch, ClassMatch)
+
+
+def _fitting(matches: Sequence[_Match], version: FrameworkVersion) -> _Match:
+    """The first match that exists in this version; where none does, the first, whose launch is then refused."""
+    release = parse_version(version.value)
+    return next(
+        (match for match in matches if release in match.trainer.versions and release in _marks(match)), matches[0]
+    )
+
+
+def _marks(match: ProgramMatch | ClassMatch) -> VersionRange:
+    return match.entry_point.versions if isinstance(match, ProgramMatch) else match.config_class.versions
+
+
+def _gone(
+    configuration: Configuration, launch_of: str, match: ProgramMatch | ClassMatch, version: FrameworkVersion
+) -> Configuration:
+    """The configuration, refused where this version has no such entry point or class."""
+    release = parse_version(version.value)
+    for versions in (match.trainer.versions, _marks(match)):
+        if release not in versions:
+            return Refused(
+                configuration,
+                f"{match.framework.title} {version.value} has no {launch_of} (it exists in {versions.text})",
+            )
+    return configuration
+
+
+def _head(span: Span, command: Span, source: Source) -> Span:
+    """The place of a launch in the file that is scanned, which need not be the one that spells the command."""
+    for candidate in (span, command):
+        if candidate.path == source.path:
+            return candidate
+    return Span(source.path, 0, 0, 1, 1, 1, 1)
+
+
+def _callee(item: ConfigObject, source: Source) -> Span:
+    """The name that is called or defined, without what follows it."""
+    span = item.span
+    root = source
+    while root.parent is not None:
+        root = root.parent
+    text = root.data[span.start : span.end]
+    end = min((at for at in (text.find(b"("), text.find(b"\n")) if at > 0), default=len(text))
+    if end == len(text):
+        return span
+    shown = text[:end].decode("utf-8", "replace")
+    return replace(span, end=span.start + end, end_line=span.line, end_column=span.column + len(shown))
+
+
+def _prefixed(setting: Setting, prefix: str) -> Setting:
+    return replace(setting, name=f"{prefix}.{setting.name}") if prefix else setting

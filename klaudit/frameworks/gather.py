@@ -1,0 +1,261 @@
+"""A file of the tree -> the launches in it, whatever its format."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from klaudit.configuration import Options
+from klaudit.frameworks.classes import Classes, Lineage
+from klaudit.frameworks.configure import Configurer
+from klaudit.frameworks.detect import Detector
+from klaudit.frameworks.launch import Launch
+from klaudit.frameworks.programs import Programs
+from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch
+from klaudit.frameworks.rules import Framework, NeverExisted
+from klaudit.frameworks.systems.keys import dotted_keys
+from klaudit.model import Problem
+from klaudit.readers.document import Command, ConfigObject, PythonDocument, ShellDocument, TreeDocument, Word
+from klaudit.readers.invocation import Invocation, invocation
+from klaudit.readers.source import Source, UnreadableError
+from klaudit.tree import TooLargeError, Tree
+
+_NO_IMPORTS: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Phantom:
+    """A use of an API that no release of the framework ever had."""
+
+    framework: Framework
+    api: NeverExisted
+    item: ConfigObject
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What one file holds.  `parsed` is false where nothing in it could be read."""
+
+    launches: list[Launch] = field(default_factory=list)
+    phantoms: list[Phantom] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    parsed: bool = True
+
+
+class Gatherer:
+    def __init__(self, tree: Tree, index: Index, detector: Detector, files: Iterable[str], options: Options) -> None:
+        self._tree = tree
+        self._index = index
+        self._programs = Programs(tree, files)
+        self._classes = Classes(tree, self._programs, index)
+        self._configurer = Configurer(tree, index, detector, self._programs, self._classes, options)
+        self._options = options
+
+    def gather(self, path: str) -> Gathered:
+        """Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
+        gathered = Gathered()
+        source = self._tree.source(path)
+        if source is None:
+            gathered.parsed = False
+            return gathered
+        match posixpath.splitext(path)[1].lower():
+            case ".py":
+                self._python(source, gathered)
+            case ".ipynb":
+                self._notebook(source, gathered)
+            case ".yaml" | ".yml" | ".json" | ".toml":
+                self._keys(source, gathered)
+            case ".md" | ".markdown" | ".mdx":
+                self._markdown(source, gathered)
+            case _:
+                self._shell(source, gathered)
+        return gathered
+
+    # --- formats -----------------------------------------------------------------------------------------------------------------------
+
+    def _shell(self, source: Source, gathered: Gathered, imports: tuple[str, ...] = _NO_IMPORTS) -> None:
+        from klaudit.readers.shell import read_shell
+
+        document: ShellDocument = read_shell(source, load=self._load, name=posixpath.basename(source.path))
+        gathered.problems += document.problems
+        self._commands(document.commands, source, imports, gathered)
+
+    def _python(self, source: Source, gathered: Gathered) -> None:
+        from klaudit.readers.python import read_python
+
+        self._python_document(read_python(source), gathered)
+
+    def _python_document(self, document: PythonDocument, gathered: Gathered) -> None:
+        source = document.source
+        gathered.problems += document.problems
+        imports = tuple(dict.fromkeys(name.partition(".")[0] for _, name in document.imports if name))
+        for item in document.objects:
+            self._object(item, document, imports, gathered)
+        self._commands(document.commands, source, imports, gathered)
+        for text in document.shell_strings:
+            self._shell(text, gathered, imports)
+
+    def _notebook(self, source: Source, gathered: Gathered) -> None:
+        from klaudit.readers.notebook import read_notebook
+
+        notebook = read_notebook(source)
+        if notebook.python is not None:
+            self._python_document(notebook.python, gathered)
+        for shell in notebook.shell:
+            self._shell(shell, gathered)
+
+    def _keys(self, source: Source, gathered: Gathered) -> None:
+        for document in _documents(source):
+            keys = dotted_keys(document)
+            for match in _one_a_framework(self._index.file(source.path, keys)):
+                gathered.launches.append(self._configurer.of_file(match, document))
+            if source.path.endswith((".yaml", ".yml", ".json")):
+                self._embedded(document, gathered)
+
+    def _embedded(self, document: TreeDocument, gathered: Gathered) -> None:
+        from klaudit.readers.embedded import embedded_shell
+
+        for piece in embedded_shell(document):
+            self._shell(piece.source, gathered)
+
+    def _markdown(self, source: Source, gathered: Gathered) -> None:
+        from klaudit.readers.markdown import read_markdown
+
+        for block in read_markdown(source):
+            try:
+                match block.language:
+                    case "shell":
+                        self._shell(block.source, gathered)
+                    case "python":
+                        self._python(block.source, gathered)
+                    case "yaml" | "json" | "toml":
+                        self._keys(block.source, gathered)
+            except UnreadableError:
+                continue  # documentation is full of snippets with "..." in them
+
+    # --- parts of files ------------------------------------------------------------------------------------------------------------------
+
+    def _commands(
+        self, commands: Sequence[Command], source: Source, imports: tuple[str, ...], gathered: Gathered
+    ) -> None:
+        for at, command in enumerate(commands):
+            started = invocation(command)
+            if started is None:
+                continue
+            matches = self._matches(started, source.path)
+            if matches:
+                stray = _stray(command, commands[at + 1 : at + 40])
+                gathered.launches.append(self._configurer.of_program(matches, started, source, imports, stray))
+
+    def _matches(self, started: Invocation, path: str) -> list[ProgramMatch]:
+        found = self._index.programs(started)
+        if found:
+            return [match for match in found if match.framework is found[0].framework]
+        program = self._programs.file(started, path) if started.kind != "program" else None
+        if program is not None and (used := self._used_by(program)):
+            return used
+        names = frozenset(_names(started.arguments))
+        named = self._index.naming(names) if names else []
+        for match in named:
+            for entry in match.trainer.entry_points:
+                if entry.system in ("hydra", "dotlist", "inherit"):
+                    return [ProgramMatch(match.framework, match.trainer, entry)]
+        return []
+
+    def _used_by(self, program: str) -> list[ProgramMatch]:
+        """Trainers whose argument classes a script of the tree parses its command line into."""
+        if not self._index.mentions_a_class(self._tree, program):
+            return []
+        document = self._classes.document(program)
+        if document is None:
+            return []
+        symbols: list[str] = []
+        for item in document.objects:
+            if item.kind == "call" and item.symbol.rpartition(".")[2] in ("HfArgumentParser", "TrlParser"):
+                for argument in item.arguments:
+                    symbols += getattr(argument, "symbols", ())
+        lineages = (self._classes.lineage(symbol, document) for symbol in symbols)
+        known = [*symbols, *(lineage.symbol for lineage in lineages if lineage is not None)]
+        return self._index.using(known)
+
+    def _object(
+        self, item: ConfigObject, document: PythonDocument, imports: tuple[str, ...], gathered: Gathered
+    ) -> None:
+        source = document.source
+        if item.kind in ("call", "class"):
+            if item.kind == "call" and (
+                api := self._index.never_existed(item.symbol, (each.name for each in item.settings))
+            ):
+                gathered.phantoms.append(Phantom(*api, item))
+            lineage = (
+                self._classes.lineage(item.symbol, document) if item.kind == "call" else self._base(item, document)
+            )
+            if lineage is not None and (item.settings or item.kind == "call"):
+                launch = self._configurer.of_class(lineage, item, source, imports)
+                if launch is not None:
+                    gathered.launches.append(launch)
+        elif item.kind in ("overrides", "assignments", "dict"):
+            names = frozenset(setting.name.lstrip("+~") for setting in item.settings)
+            for match in _one_a_framework(self._index.naming(names)):
+                gathered.launches.append(
+                    self._configurer.of_overrides(match, item.settings, item.span, source, item.symbol)
+                )
+
+    def _base(self, item: ConfigObject, document: PythonDocument) -> Lineage | None:
+        for base in item.bases:
+            if base != item.symbol and (lineage := self._classes.lineage(base, document)):
+                return lineage
+        return None
+
+    def _load(self, path: str) -> Source | None:
+        try:
+            return self._tree.source(path)
+        except (OSError, TooLargeError):
+            return None
+
+
+def _documents(source: Source) -> tuple[TreeDocument, ...]:
+    match posixpath.splitext(source.path)[1].lower():
+        case ".json":
+            from klaudit.readers.json import read_json
+
+            return (read_json(source),)
+        case ".toml":
+            from klaudit.readers.toml import read_toml
+
+            return (read_toml(source),)
+    from klaudit.readers.yaml import read_yaml
+
+    return read_yaml(source)
+
+
+def _names(words: Iterable[Word]) -> Iterator[str]:
+    for word in words:
+        name, equals, _ = word.shown.partition("=")
+        if equals:
+            yield name.lstrip("+~")
+
+
+def _stray(command: Command, following: Iterable[Command]) -> list[Word]:
+    """First words of the commands below that look like settings: what a cut command has lost."""
+    words: list[Word] = []
+    for each in following:
+        if each.assumes != command.assumes or each.span.path != command.span.path or each.span.start < command.span.end:
+            continue
+        first = each.words[0]
+        shown = first.shown
+        if shown.startswith("--") or (
+            "=" in shown and "." in shown.partition("=")[0] and "/" not in shown.partition("=")[0]
+        ):
+            words.append(first)
+        else:
+            break
+    return words
+
+
+def _one_a_framework(matches: Iterable[FileMatch]) -> list[FileMatch]:
+    first: dict[str, FileMatch] = {}
+    for match in matches:
+        first.setdefault(match.framework.id, match)
+    return list(first.values())

@@ -1,0 +1,90 @@
+"""Where in the tree the program of an invocation lies, and how it says it is configured."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from klaudit.readers.invocation import Invocation
+from klaudit.tree import Tree
+
+_HYDRA_MAIN = re.compile(r"@hydra\.main\(([^)]*)\)")
+_KEYWORD = re.compile(r"""(config_path|config_name|version_base)\s*=\s*(?:["']([^"']*)["']|None)""")
+
+
+@dataclass(frozen=True, slots=True)
+class HydraMain:
+    """What `@hydra.main(config_path=.., config_name=..)` says; `folder` is relative to the tree's root."""
+
+    folder: str
+    config_name: str
+
+
+class Programs:
+    def __init__(self, tree: Tree, files: Iterable[str]) -> None:
+        self._tree = tree
+        self._by_name: dict[str, list[str]] = {}
+        for path in files:
+            if path.endswith(".py"):
+                self._by_name.setdefault(posixpath.basename(path), []).append(path)
+
+    def file(self, invocation: Invocation, near: str) -> str | None:
+        """The source file that the invocation starts, None where the tree does not hold it; `near` is the launching file."""
+        folders = [invocation.directory or ".", ".", posixpath.dirname(near) or "."]
+        if invocation.kind == "script":
+            target = invocation.target.removeprefix("./")
+            return self._find([target], folders, near)
+        if invocation.kind == "module":
+            path = invocation.target.replace(".", "/")
+            return self._find([path + ".py", path + "/__main__.py"], folders, near)
+        return None
+
+    def module(self, qualified: str, near: str) -> str | None:
+        """The file of a module by its dotted name."""
+        path = qualified.replace(".", "/")
+        return self._find([path + ".py", path + "/__init__.py"], [posixpath.dirname(near) or ".", "."], near)
+
+    def hydra_main(self, path: str) -> HydraMain | None:
+        """How a script says that Hydra configures it."""
+        source = self._tree.source(path)
+        if source is None or b"hydra.main" not in source.data:
+            return None
+        match = _HYDRA_MAIN.search(source.data.decode("utf-8", "replace"))
+        if match is None:
+            return None
+        given = {name: value for name, value in _KEYWORD.findall(match[1])}
+        folder = given.get("config_path", "")
+        if folder.startswith("pkg://"):
+            folder = folder[6:].replace(".", "/")
+        elif folder:
+            folder = posixpath.normpath(posixpath.join(posixpath.dirname(path), folder))
+        return HydraMain(folder, given.get("config_name", "").removesuffix(".yaml"))
+
+    def _find(self, names: list[str], folders: list[str], near: str) -> str | None:
+        for name in names:
+            if not name.startswith("/"):
+                for folder in folders:
+                    path = posixpath.normpath(posixpath.join(folder, name))
+                    if self._tree.is_file(path):
+                        return path
+        candidates = [path for name in names for path in self._ending(name.lstrip("/"))]
+        return max(candidates, key=lambda path: (_shared(path, near), -len(path)), default=None)
+
+    def _ending(self, name: str) -> list[str]:
+        if "/" not in name:  # too short to know a file by
+            return []
+        known = self._by_name.get(posixpath.basename(name), ())
+        return [path for path in known if path.endswith("/" + name)]
+
+
+@lru_cache(maxsize=4096)
+def _shared(left: str, right: str) -> int:
+    count = 0
+    for a, b in zip(left.split("/"), right.split("/"), strict=False):
+        if a != b:
+            break
+        count += 1
+    return count

@@ -1,0 +1,127 @@
+"""The configuration of a program or of a config file, by the system that its framework uses."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+
+from klaudit.frameworks.classes import Classes
+from klaudit.frameworks.compose.hydra import compose_hydra
+from klaudit.frameworks.detect import Detector
+from klaudit.frameworks.launch import Configuration
+from klaudit.frameworks.programs import Programs
+from klaudit.frameworks.recognise import FileMatch, ProgramMatch
+from klaudit.frameworks.systems.flags import flags_configuration
+from klaudit.frameworks.systems.layered import LayeredConfiguration
+from klaudit.model import FrameworkVersion, Span
+from klaudit.readers.document import TreeDocument, Word
+from klaudit.readers.invocation import Invocation
+from klaudit.tree import Tree
+
+_OPTIONS_WITH_VALUE = (
+    "--config-name",
+    "--config-path",
+    "--config-dir",
+    "-cn",
+    "-cp",
+    "-cd",
+    "--package",
+    "--experimental-rerun",
+)
+
+
+class ProgramConfigurer:
+    def __init__(self, tree: Tree, detector: Detector, programs: Programs, classes: Classes) -> None:
+        self._tree = tree
+        self._detector = detector
+        self._programs = programs
+        self._classes = classes
+
+    def configure(
+        self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
+    ) -> tuple[Configuration, str]:
+        """The effective configuration of a command, and the name of its primary config where it has one."""
+        match match.entry_point.system:
+            case "hydra":
+                return self._hydra(match, invocation, path)
+            case "flags":
+                return flags_configuration(match.trainer, invocation.arguments), ""
+            case _:
+                return flags_configuration(match.trainer, invocation.arguments), ""
+
+    def _hydra(self, match: ProgramMatch, invocation: Invocation, path: str) -> tuple[Configuration, str]:
+        options, overrides = _split(invocation.arguments)
+        entry = match.entry_point
+        name = options.get("--config-name", "") or entry.config
+        folders: list[str] = []
+        root = self._detector.vendored_root(match.framework, path)
+        program = self._programs.file(invocation, path)
+        main = self._programs.hydra_main(program) if program is not None else None
+        home = posixpath.dirname(program) if program is not None else None
+        if main is not None:
+            name = options.get("--config-name", "") or main.config_name or name
+        if given := options.get("--config-path", ""):
+            folders.append(self._folder(given, [home, invocation.directory, ".", posixpath.dirname(path)]))
+        elif main is not None and main.folder and self._tree.is_folder(main.folder):
+            folders.append(main.folder)
+        elif entry.folder:
+            folders.append(posixpath.normpath(posixpath.join(root or "", entry.folder)))
+        if given := options.get("--config-dir", ""):
+            folders.append(self._folder(given, [invocation.directory, ".", posixpath.dirname(path)]))
+        name = name.removesuffix(".yaml")
+        configuration = compose_hydra(
+            self._tree,
+            folders,
+            name,
+            overrides,
+            is_multirun=any(word.text in ("-m", "--multirun") for word in invocation.arguments),
+            directory=invocation.directory,
+            environment=dict(invocation.environment),
+        )
+        return configuration, name
+
+    def _folder(self, given: str, bases: Sequence[str | None]) -> str:
+        """A folder named on the command line: relative to any of `bases`, or the ending of an absolute path that the tree holds."""
+        for base in bases:
+            if base is not None and not given.startswith("/"):
+                path = posixpath.normpath(posixpath.join(base, given))
+                if self._tree.is_folder(path):
+                    return path
+        parts = given.strip("/").split("/")
+        for at in range(len(parts)):
+            path = "/".join(parts[at:])
+            if path and not path.startswith("..") and self._tree.is_folder(path):
+                return path
+        return given.lstrip("/")
+
+    def file(self, match: FileMatch, document: TreeDocument, version: FrameworkVersion) -> tuple[Configuration, Span]:
+        """The configuration of a config file by itself, and its head: the first key that marks it."""
+        from klaudit.frameworks.systems.keys import file_settings
+
+        settings = file_settings(document)
+        marks = set(match.signature.any_of) | set(match.signature.all_of)
+        head = next((setting.span for setting in settings if setting.name in marks), None)
+        return LayeredConfiguration(settings), head or document.source.span(0, 0)
+
+
+def _split(words: Iterable[Word]) -> tuple[dict[str, str], list[Word]]:
+    """Hydra's own options, and the overrides; a word that is entirely unknown is left to the composer."""
+    options: dict[str, str] = {}
+    overrides: list[Word] = []
+    waiting = ""
+    for word in words:
+        text = word.text
+        shown = word.shown
+        if waiting:
+            options[waiting] = text or ""
+            waiting = ""
+        elif shown.startswith("-"):
+            name, equals, value = shown.partition("=")
+            name = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}.get(name, name)
+            if equals:
+                options[name] = value if text is not None else ""
+            elif name in _OPTIONS_WITH_VALUE:
+                waiting = name
+        elif "=" in shown or shown.startswith("~") or (text is None and shown):
+            overrides.append(word)
+    return options, overrides
