@@ -228,3 +228,44 @@ class ShellDocument:
     source: Source
     commands: tuple[Command, ...]
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookCell:
+    """One cell as written; `index` counts from 0 among all cells of the notebook."""
+
+    index: int
+    kind: Literal["python", "shell", "markdown", "other"]
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookDocument:
+    """A notebook.  `python` reads its Python cells as one program, in order; `shell` are its `!` lines and `%%bash` cells.
+
+    `files` are those that `%%writefile` cells write, by path.
+    """
+
+    source: Source
+    cells: tuple[NotebookCell, ...]
+    python: PythonDocument | None
+    shell: tuple[Source, ...] = ()
+    files: tuple[tuple[str, Source], ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+# --- pieces of other languages within a file ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Shell in a job file, code in a Markdown fence.
+
+    `language` is `sh`, `python`, `yaml`, `json`, `toml` or `ini`.  `environment` are the variables that the file sets for it, each with
+    the span of its value; a value is None where it cannot be known.  `where` is the dotted path or the fence's line.
+    """
+
+    source: Source
+    language: str = "sh"
+    environment: tuple[tuple[str, str | None, Span], ...] = ()
+    where: str = ""

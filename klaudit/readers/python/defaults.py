@@ -13,7 +13,8 @@ from klaudit.readers.python.reader import read_python
 from klaudit.readers.source import UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
-MAX_NESTING = 12  # classes within classes, and re-exports of re-exports
+MAX_NESTING = 12  # classes within classes
+MAX_MODULES = 200  # looked through for one re-exported name
 MAX_SETTINGS = 5_000
 
 Load: TypeAlias = Callable[[str], "PythonDocument | None"]
@@ -75,19 +76,21 @@ def module_loader(tree: Tree, roots: Sequence[str] = ("",)) -> Load:
     return load
 
 
-def _find(load: Load, name: str, local: PythonDocument | None = None, depth: int = 0) -> _Found | None:
+def _find(load: Load, name: str, local: PythonDocument | None = None, seen: set[str] | None = None) -> _Found | None:
     """The class behind a qualified name, through re-exports; `local` is the module that uses the name."""
     if local is not None and (made := _class_in(local, name)) is not None:
         return local, made
-    document = load(name)
-    if document is None or depth > MAX_NESTING:
+    seen = seen if seen is not None else set()
+    document = load(name) if name not in seen and len(seen) < MAX_MODULES else None
+    if document is None:
         return None
+    seen.add(name)
     last = name.rpartition(".")[2]
     if (made := _class_in(document, last)) is not None:
         return document, made
     for exported, symbol in document.imports:
         target = symbol if exported == last else f"{symbol}.{last}" if exported == "*" else None
-        if target is not None and target != name and (found := _find(load, target, None, depth + 1)) is not None:
+        if target is not None and target != name and (found := _find(load, target, None, seen)) is not None:
             return found
     return None
 

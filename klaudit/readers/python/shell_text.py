@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from klaudit.readers.document import Piece, Word
+from klaudit.readers.excerpt import Excerpt
 from klaudit.readers.python.results import Constant, Fragment, Items, Opaque, Result, Text
 from klaudit.readers.python.syntax import Module
 from klaudit.readers.source import Source
@@ -15,26 +16,18 @@ _INTERPRETER = "sys.executable"
 
 def shell_source(module: Module, text: Text) -> Source:
     """The text as a shell script.  An unknown part becomes a command substitution that names what decides it."""
-    data = bytearray()
-    offsets: list[tuple[int, int]] = []
-    ends: dict[int, int] = {}
+    excerpt = Excerpt(module.source)
     quote = ""
     for fragment in text.fragments:
         if fragment.text is None:
-            written = placeholder(fragment.hangs_on, quote)
-        else:
-            written = fragment.text.encode("utf-8", "replace")
-            quote = quote_state(fragment.text, quote)
-        if not written:
+            excerpt.replace(placeholder(fragment.hangs_on, quote), fragment.start, fragment.end)
             continue
-        offsets.append((len(data), fragment.start))
-        data += written
-        if written != module.data[fragment.start : fragment.end]:
-            offsets.append((len(data) - 1, max(fragment.end - 1, fragment.start)))
-            ends[len(data)] = fragment.end
-    if not offsets:
-        offsets.append((0, text.start))
-    return module.source.embed(bytes(data), _increasing(offsets), ends=ends)
+        quote = quote_state(fragment.text, quote)
+        if fragment.verbatim:
+            excerpt.copy(fragment.start, fragment.end)
+        else:
+            excerpt.replace(fragment.text.encode("utf-8", "replace"), fragment.start, fragment.end)
+    return excerpt.embed()
 
 
 def placeholder(hangs_on: tuple[str, ...], quote: str) -> bytes:
@@ -106,12 +99,3 @@ def _pieces(module: Module, text: Text) -> tuple[Piece, ...]:
         else:
             merged.append(fragment)
     return tuple(Piece(f.text, module.span(f.start, f.end), f.variable, f.hangs_on) for f in merged)
-
-
-def _increasing(offsets: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """One pair for each position, the first: a fragment of one byte has its end where it begins."""
-    kept: list[tuple[int, int]] = []
-    for here, there in offsets:
-        if not kept or here > kept[-1][0]:
-            kept.append((here, there))
-    return kept
