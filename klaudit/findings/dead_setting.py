@@ -12,9 +12,7 @@ from klaudit.frameworks.resolve import Effective, TermState
 @judges("dead-setting")
 def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
-    is_listing = (
-        resolution.launch.kind == "config"
-    )  # a file of keys lists them all; off and unused is no surprise there
+    is_listing = resolution.launch.kind == "config"  # such a file lists all keys: off and unused is no surprise there
     alive = {each.id for state in resolution.terms if state.on is not False for each in _parts(state)}
     told: set[str] = set()
     for state in resolution.terms:

@@ -14,11 +14,16 @@ def judge(subject: Subject) -> Iterator[Draft]:
     for id in resolution.launch.trainer.settings:
         effective = resolution[id]
         setting = by_hand(resolution, effective)
-        if setting is None or setting.value not in ("", None) or "$" not in setting.raw:
-            continue
+        if (
+            setting is None
+            or setting.origin != "variable"
+            or setting.source is not None
+            or setting.value not in ("", None)
+        ):
+            continue  # only a variable that nothing sets has no place of its own
         yield Draft(
             setting.span,
-            f"{setting.raw}: the variable is never set, so {effective.name} becomes empty, which counts as off or raises",
+            f"a variable that is never set makes {effective.name} empty, which counts as off or raises",
             related=(effective.evidence(),),
             key=key(resolution, effective.name),
         )

@@ -31,6 +31,10 @@ def judge(subject: Subject) -> Iterator[Draft]:
         if setting.name in names:
             id, name = names[setting.name]
             yield _gone(resolution, setting, id, name, title)
+        elif setting.name.rpartition(".")[2].startswith(
+            "_"
+        ):  # a directive of the configuration system, such as _target_
+            continue
         elif _ABOUT_KL.search(setting.name) and (
             close := difflib.get_close_matches(setting.name, now, n=1, cutoff=0.8)
         ):

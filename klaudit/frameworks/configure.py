@@ -138,7 +138,9 @@ def _head(span: Span, command: Span, source: Source) -> Span:
     for candidate in (span, command):
         if candidate.path == source.path:
             return candidate
-    return Span(source.path, 0, 0, 1, 1, 1, 1)
+    name = command.path.rpartition("/")[2].encode()  # the script that is called or sourced here
+    at = source.data.find(name)
+    return source.span(at, at + len(name)) if at >= 0 else source.span(0, 0)
 
 
 def _callee(item: ConfigObject, source: Source) -> Span:

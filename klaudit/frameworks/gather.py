@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from klaudit.configuration import Options
@@ -74,10 +74,19 @@ class Gatherer:
 
     # --- formats -----------------------------------------------------------------------------------------------------------------------
 
-    def _shell(self, source: Source, gathered: Gathered, imports: tuple[str, ...] = _NO_IMPORTS) -> None:
+    def _shell(
+        self,
+        source: Source,
+        gathered: Gathered,
+        imports: tuple[str, ...] = _NO_IMPORTS,
+        environment: Mapping[str, str] | None = None,
+        follow_scripts: bool = False,
+    ) -> None:
         from klaudit.readers.shell import read_shell
 
-        document: ShellDocument = read_shell(source, load=self._load, name=posixpath.basename(source.path))
+        document: ShellDocument = read_shell(
+            source, load=self._load, environment=environment, follow_scripts=follow_scripts
+        )
         gathered.problems += document.problems
         self._commands(document.commands, source, imports, gathered)
 
@@ -117,7 +126,8 @@ class Gatherer:
         from klaudit.readers.embedded import embedded_shell
 
         for piece in embedded_shell(document):
-            self._shell(piece.source, gathered)
+            environment = {name: value for name, value, _ in piece.environment if value is not None}
+            self._shell(piece.source, gathered, _NO_IMPORTS, environment, follow_scripts=True)
 
     def _markdown(self, source: Source, gathered: Gathered) -> None:
         from klaudit.readers.markdown import read_markdown
@@ -125,7 +135,7 @@ class Gatherer:
         for block in read_markdown(source):
             try:
                 match block.language:
-                    case "shell":
+                    case "sh":
                         self._shell(block.source, gathered)
                     case "python":
                         self._python(block.source, gathered)

@@ -43,6 +43,10 @@ class UnresolvedError(Exception):
         self.hangs_on = hangs_on
 
 
+class DeadEndError(UnresolvedError):
+    """An interpolation that OmegaConf cannot resolve for certain: its key is absent or missing, or it leads to itself."""
+
+
 class Resolver:
     """Reads names of one configuration.
 
@@ -84,7 +88,9 @@ class Resolver:
             return None if isinstance(item, Leaf) else item
         return None if isinstance(target.item, Leaf) else target.item
 
-    def _walk(self, start: Found, keys: list[str], *, throw_on_missing: bool = False) -> Found | None:
+    def _walk(
+        self, start: Found, keys: list[str], *, throw_on_missing: bool = False, is_reference: bool = False
+    ) -> Found | None:
         """Down from `start`; None where there is nothing."""
         found = start
         for at, key in enumerate(keys):
@@ -96,12 +102,14 @@ class Resolver:
                 if isinstance(container.value, Unknown):
                     raise UnresolvedError(*container.value.hangs_on)
                 return None
+            if is_reference and isinstance(container, Listing) and not _is_index(key):
+                raise DeadEndError(key)  # OmegaConf fails here instead of finding nothing
             item = child(container, key)
             if item is None:
                 return None
             found = Found(item, (*found.above, container), (*found.name, key))
             if throw_on_missing and isinstance(item, Leaf) and item.is_missing:
-                raise UnresolvedError(".".join(found.name))
+                raise DeadEndError(".".join(found.name))
         return found
 
     def _wrapped(self, value: Value, found: Found) -> Found:
@@ -115,7 +123,9 @@ class Resolver:
         item = found.item
         if not isinstance(item, Leaf) or not item.is_interpolation:
             return found
-        if found.name in self._active or len(self._active) >= MAX_CHAIN:
+        if found.name in self._active:
+            raise DeadEndError(".".join(found.name))
+        if len(self._active) >= MAX_CHAIN:
             raise UnresolvedError(".".join(found.name))
         self._active.add(found.name)
         try:
@@ -152,9 +162,9 @@ class Resolver:
         key = self._key(piece.pieces, found)
         target = self._reference(key, found, throw_on_missing=True)
         if target is None:
-            raise UnresolvedError(key)
+            raise DeadEndError(key)
         if len(target.name) < len(found.name) and found.name[: len(target.name)] == target.name:  # it contains itself
-            raise UnresolvedError(key)
+            raise DeadEndError(key)
         return target
 
     def _key(self, pieces: tuple[str | grammar.Interpolation, ...], found: Found) -> str:
@@ -179,15 +189,13 @@ class Resolver:
         stripped = key.lstrip(".")
         up = len(key) - len(stripped)
         if up > len(found.above):
-            raise UnresolvedError(key)
+            raise DeadEndError(key)
         start = Found(self._root, (), ())
         if up:
             depth = len(found.above) - up
             start = Found(found.above[depth], found.above[:depth], found.name[:depth])
         keys = split_key(stripped) if stripped else []
-        if isinstance(start.item, Listing) and keys and not _is_index(keys[0]):
-            raise UnresolvedError(key)  # OmegaConf fails here instead of finding nothing
-        target = self._walk(start, keys, throw_on_missing=throw_on_missing)
+        target = self._walk(start, keys, throw_on_missing=throw_on_missing, is_reference=True)
         if target is None:
             return None
         followed = self._follow(target)
@@ -247,7 +255,7 @@ class Resolver:
 
     def _env(self, arguments: list[Value], found: Found) -> Value:
         if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], str):
-            raise UnresolvedError("oc.env")
+            raise DeadEndError("oc.env")
         name = arguments[0]
         if name in self._environment:
             known = self._environment[name]
@@ -260,7 +268,7 @@ class Resolver:
 
     def _select(self, arguments: list[Value], found: Found) -> Found | Value:
         if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], str):
-            raise UnresolvedError("oc.select")
+            raise DeadEndError("oc.select")
         default = arguments[1] if len(arguments) == 2 else None
         target = self._reference(arguments[0], found, throw_on_missing=False)
         if target is None or (isinstance(target.item, Leaf) and target.item.is_missing):
@@ -269,7 +277,7 @@ class Resolver:
 
     def _decode(self, arguments: list[Value], found: Found) -> Value:
         if len(arguments) != 1 or not isinstance(arguments[0], (str, type(None))):
-            raise UnresolvedError("oc.decode")
+            raise DeadEndError("oc.decode")
         if arguments[0] is None:
             return None
         try:
@@ -284,10 +292,10 @@ class Resolver:
 
     def _mapping(self, arguments: list[Value], found: Found) -> Found:
         if len(arguments) != 1 or not isinstance(arguments[0], str):
-            raise UnresolvedError("oc.dict")
+            raise DeadEndError("oc.dict")
         target = self._reference(arguments[0], found, throw_on_missing=True)
         if target is None or not isinstance(target.item, Branch):
-            raise UnresolvedError(arguments[0])
+            raise DeadEndError(arguments[0])
         return target
 
     def _keys(self, arguments: list[Value], found: Found) -> Value:
@@ -300,10 +308,10 @@ class Resolver:
 
     def _deprecated(self, arguments: list[Value], found: Found) -> Found:
         if not arguments or not isinstance(arguments[0], str):
-            raise UnresolvedError("oc.deprecated")
+            raise DeadEndError("oc.deprecated")
         target = self._reference(arguments[0], found, throw_on_missing=False)
         if target is None:
-            raise UnresolvedError(arguments[0])
+            raise DeadEndError(arguments[0])
         return target
 
 

@@ -138,7 +138,7 @@ def _fill(file: ConfigFile, documents: tuple[TreeDocument, ...], version_base: V
     if len(documents) > 1:
         raise UnreadableError("several documents in one config")
     document = documents[0] if documents else TreeDocument(file.source, None)
-    file.package = _package(document.header)
+    file.package = _package(file.source.text[:_HEADER_LENGTH])
     node: Node = document.root or MappingNode((), 0, 0)
     if isinstance(node, ScalarNode):
         node = _from_scalar(node)
@@ -164,9 +164,9 @@ def _from_scalar(node: ScalarNode) -> MappingNode:
     raise UnreadableError("a config must be a mapping or a list")
 
 
-def _package(header: str) -> str | None:
+def _package(text: str) -> str | None:
     """The `# @package` directive, which must come before any other comment."""
-    for line in header[:_HEADER_LENGTH].lstrip("\ufeff").splitlines():
+    for line in text.splitlines():
         if not line.strip():
             continue
         if _DIRECTIVE.match(line) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import overload
 
-from klaudit.frameworks.compose.interpolation import Found, Resolver, UnresolvedError
+from klaudit.frameworks.compose.interpolation import Found, Resolver
 from klaudit.frameworks.compose.items import (
     Branch,
     Container,
@@ -95,11 +95,11 @@ class Work:
             raise RefusedError(f"{name}: a list and a mapping cannot be merged")
 
     def remove(self, name: str, value: Value) -> None:
-        """Delete a key; a value given must be the one it has.  Raises RefusedError where it is absent, null or another."""
-        try:
-            current = self.current(name)
-        except UnresolvedError:
-            return
+        """Delete a key; a value given must be the one it has.
+
+        Raises RefusedError where it is absent, null or another, and UnresolvedError where that cannot be known.
+        """
+        current = self.current(name)
         if isinstance(current, Unknown) or isinstance(value, Unknown):
             return
         if current is None:
