@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import key
 from klaudit.frameworks.resolve import Resolution
-from klaudit.frameworks.rules import Name
+from klaudit.frameworks.rules import Name, Trainer
 from klaudit.model import Fix, Setting
 
 _ABOUT_KL = re.compile(r"(^|[._\-])kl([._\-]|$)|(^|[._\-])kl_|_kl([._\-]|$)", re.IGNORECASE)
@@ -18,43 +18,49 @@ _ABOUT_KL = re.compile(r"(^|[._\-])kl([._\-]|$)|(^|[._\-])kl_|_kl([._\-]|$)", re
 @judges("unknown-setting")
 def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
-    names = {name.name: (id, name) for id, spec in resolution.launch.trainer.settings.items() for name in spec.names}
+    configuration = resolution.launch.configuration
+    names = _names(resolution.launch.trainer)
     now = [name for name, (_, each) in names.items() if resolution.version in each.versions]
     title = f"{resolution.launch.framework.title} {resolution.version}"
-    for setting in resolution.launch.configuration.explicit():
-        if (
-            setting.span.path != subject.path
-            or setting.name in now
-            or setting.name in resolution.launch.trainer.lookalikes
-        ):
-            continue
-        if setting.name in names:
-            id, name = names[setting.name]
-            yield _gone(resolution, setting, id, name, title)
-        elif setting.name.rpartition(".")[2].startswith(
-            "_"
-        ):  # a directive of the configuration system, such as _target_
-            continue
-        elif _ABOUT_KL.search(setting.name) and (
-            close := difflib.get_close_matches(setting.name, now, n=1, cutoff=0.8)
-        ):
-            yield Draft(
-                setting.span,
-                f"{title} has no setting {setting.name}: did you mean {close[0]}?",
-                confidence="medium",
-                fix=Fix("none", f"{setting.name} -> {close[0]}"),
-                key=key(resolution, setting.name),
-            )
-    for refused, why in resolution.launch.configuration.refusals:
+    for given in dict.fromkeys(configuration.explicit_names()):
+        if given in names:
+            id, name = names[given]
+            if resolution.version not in name.versions:
+                for setting in _here(subject, configuration.given(given)):
+                    yield _gone(resolution, setting, id, name, title)
+        elif _ABOUT_KL.search(given) and not _is_known(given, resolution):
+            close = difflib.get_close_matches(given, now, n=1, cutoff=0.8)
+            for setting in _here(subject, configuration.given(given)) if close else ():
+                yield Draft(
+                    setting.span,
+                    f"{title} has no setting {setting.name}: did you mean {close[0]}?",
+                    confidence="medium",
+                    fix=Fix("none", f"{setting.name} -> {close[0]}"),
+                    key=key(resolution, setting.name),
+                )
+    for refused, why in configuration.refusals:
         if not refused or refused in names:
-            given = resolution.launch.configuration.given(refused) if refused else ()
-            here = [setting.span for setting in given if setting.span.path == subject.path]
+            here = [setting.span for setting in _here(subject, configuration.given(refused) if refused else ())]
             yield Draft(
                 here[-1] if here else resolution.launch.head,
                 f"the launch stops before training: {why}",
                 severity="error",
                 key=key(resolution, "refused", refused),
             )
+
+
+def _names(trainer: Trainer) -> dict[str, tuple[str, Name]]:
+    """Setting id and spelling, by spelling; of equal spellings the last one, which the current versions have."""
+    return {name.name: (id, name) for id, spec in trainer.settings.items() for name in spec.names}
+
+
+def _is_known(name: str, resolution: Resolution) -> bool:
+    """A look-alike, or a directive of the configuration system such as `_target_`."""
+    return name in resolution.launch.trainer.lookalikes or name.rpartition(".")[2].startswith("_")
+
+
+def _here(subject: Subject, settings: Iterable[Setting]) -> list[Setting]:
+    return [setting for setting in settings if setting.span.path == subject.path]
 
 
 def _gone(resolution: Resolution, setting: Setting, id: str, name: Name, title: str) -> Draft:

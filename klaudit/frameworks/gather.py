@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,10 @@ from klaudit.readers.source import Source, UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
 _NO_IMPORTS: tuple[str, ...] = ()
+# A called script runs otherwise than by itself only where it is given variables or arguments.
+_GIVES_SOMETHING = re.compile(
+    rb"\w=\S*[ \t][^\n;&|]*\.sh\b|\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,8 @@ class Gatherer:
 
         for piece in embedded_shell(document):
             environment = {name: value for name, value, _ in piece.environment if value is not None}
-            self._shell(piece.source, gathered, _NO_IMPORTS, environment, follow_scripts=True)
+            follow = bool(environment) or _GIVES_SOMETHING.search(piece.source.data) is not None
+            self._shell(piece.source, gathered, _NO_IMPORTS, environment, follow)
 
     def _markdown(self, source: Source, gathered: Gathered) -> None:
         from klaudit.readers.markdown import read_markdown

@@ -24,8 +24,8 @@ class Configuration(Protocol):
     def given(self, name: str) -> tuple[Setting, ...]:
         """What was set for this name by hand (overrides, keywords, keys of the file itself), in order; the last one counts."""
 
-    def explicit(self) -> tuple[Setting, ...]:
-        """All that was set by hand, in order."""
+    def explicit_names(self) -> Sequence[str]:
+        """The names of all that was set by hand, in order."""
 
 
 @dataclass(frozen=True, slots=True)

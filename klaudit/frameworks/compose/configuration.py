@@ -126,12 +126,10 @@ class Configuration:
         own = self._base.own_names.get(name, ()) if self._base else ()
         return tuple(self._explicit(name, item) for _, item in (*own, *self._own_names.get(name, ())))
 
-    def explicit(self) -> tuple[Setting, ...]:
-        """All that was set by hand, leaf by leaf, in order."""
+    def explicit_names(self) -> tuple[str, ...]:
+        """The names of all that was set by hand, leaf by leaf, in order; far cheaper than the settings."""
         own = (*(self._base.own if self._base else ()), *self._own)
-        return tuple(
-            self._explicit(name, item) for each in own for name, item in leaves(each.item, each.name, MAX_EXPLICIT)
-        )
+        return tuple(name for each in own for name, _ in leaves(each.item, each.name, MAX_EXPLICIT))
 
     def note(self, name: str) -> str:
         """Where a shipped default is known from."""

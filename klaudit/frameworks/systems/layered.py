@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from klaudit.frameworks.launch import Configuration
 from klaudit.model import Setting
@@ -41,8 +41,8 @@ class LayeredConfiguration:
     def given(self, name: str) -> tuple[Setting, ...]:
         return tuple(self._by_name.get(self._normalise(name), ()))
 
-    def explicit(self) -> tuple[Setting, ...]:
-        return self._given
+    def explicit_names(self) -> tuple[str, ...]:
+        return tuple(setting.name for setting in self._given)
 
 
 class Refused:
@@ -58,5 +58,5 @@ class Refused:
     def given(self, name: str) -> tuple[Setting, ...]:
         return self._configuration.given(name)
 
-    def explicit(self) -> tuple[Setting, ...]:
-        return self._configuration.explicit()
+    def explicit_names(self) -> Sequence[str]:
+        return self._configuration.explicit_names()
