@@ -165,7 +165,7 @@ def _weight_function(row: Row) -> Callable[[Tensor], Tensor]:
 def _accumulated(
     device: torch.device, size: Size, kl: float, seed: int, configurations: list[tuple[str, Callable[[Tensor], Tensor]]]
 ) -> tuple[dict[str, list[float]], float]:
-    """Sums over all tokens of |g|^2, <g, g*> and |g*|^2 by configuration; and how far k3's gradient is from pi - ref."""
+    """Sums over all tokens of |g|^2, <g, g*>, |g*|^2 and |g - g*|^2 by configuration; and how far k3's gradient is from pi - ref."""
     parts: dict[str, list[Tensor]] = {name: [] for name, _ in configurations}
     generator = torch.Generator(device).manual_seed(seed)
     errors = []
@@ -176,7 +176,10 @@ def _accumulated(
         true_square = _dot(true, true)
         for name, weight in configurations:
             gradient = logit_gradient(policy, weight(d))
-            parts[name].append(torch.stack([_dot(gradient, gradient), _dot(gradient, true), true_square]))
+            away = gradient - true  # from the sums alone, cancellation would leave 1e-8
+            parts[name].append(
+                torch.stack([_dot(gradient, gradient), _dot(gradient, true), true_square, _dot(away, away)])
+            )
             if name == "k3-in-loss":
                 errors.append((gradient - (policy - log_ref.exp())).abs().max())
     sums = {name: torch.stack(chunks).cpu().double().sum(0).tolist() for name, chunks in parts.items()}
@@ -205,12 +208,7 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _row(name: str, kl: float, sums: list[float], eps: float) -> ScaleRow:
-    own, product, true = sums
+    own, product, true, away = sums
     silent = own <= 0.01 * eps * true  # rounding alone gives about that much
-    return ScaleRow(
-        name,
-        kl,
-        (max(own - 2 * product + true, 0.0) / true) ** 0.5,
-        (own / true) ** 0.5,
-        None if silent else product / (own * true) ** 0.5,
-    )
+    cosine = None if silent else product / (own * true) ** 0.5
+    return ScaleRow(name, kl, (away / true) ** 0.5, (own / true) ** 0.5, cosine)

@@ -77,9 +77,9 @@ def drawn(setting: ToySetting, rounds: int, sequences: int, generator: torch.Gen
 
 
 def _outcomes(setting: ToySetting, tokens: Tensor) -> Outcomes:
-    ones_before = tokens.cumsum(-1) - tokens
+    ones_before = (tokens.cumsum(-1) - tokens).double()
     position = torch.arange(setting.length, device=tokens.device)
-    lean = torch.where(position > 0, 2 * ones_before / position.clamp(min=1) - 1, 0.0).double()
+    lean = torch.where(position > 0, 2 * ones_before / position.clamp(min=1) - 1, 0.0)
     features = torch.stack([torch.ones_like(lean), lean], -1)
 
     def table(theta: tuple[float, float]) -> Tensor:
