@@ -1,0 +1,82 @@
+"""Giving variables their values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from klaudit.readers.shell.expand import Expander
+from klaudit.readers.shell.lookup import number_at
+from klaudit.readers.shell.state import Key, State, Value, Variable
+from klaudit.readers.shell.text import EMPTY, Text, owned_by, plain
+from klaudit.readers.shell.words import Assignment, Element
+
+
+def perform(expander: Expander, assignment: Assignment) -> None:
+    """Do one assignment.  Raises what expansions raise."""
+    state = expander.host.state
+    if isinstance(assignment.value, tuple):
+        _assign_elements(expander, assignment.name, assignment.value, append=assignment.append)
+        return
+    place = expander.code.place(assignment.start, assignment.end)
+    key = None if assignment.subscript is None else expander.key(assignment.name, assignment.subscript, place)
+    state.assign(assignment.name, value_of(expander, assignment, key), place, key=key)
+
+
+def value_of(expander: Expander, assignment: Assignment, key: Key | None = None) -> Text:
+    """The text that a scalar assignment gives."""
+    if isinstance(assignment.value, tuple):
+        return EMPTY
+    state, place = expander.host.state, expander.code.place(assignment.start, assignment.end)
+    text = owned_by(expander.text(assignment.value, is_assigned=True), assignment.name, place)
+    variable = state.variables.get(state.resolve(assignment.name))
+    if variable is not None and variable.is_integer:
+        number, hangs = expander.number(assignment.value, place)
+        old = int(plain(_old_text(variable, key)) or 0) if assignment.append else 0
+        return number_at(number + old, place, hangs, assignment.name)
+    if assignment.append and variable is not None:
+        return _old_text(variable, key) + text
+    return text
+
+
+def _old_text(variable: Variable, key: Key | None) -> Text:
+    value = variable.scalar if key is None else variable.items.get(key)
+    return value.text if value is not None else EMPTY
+
+
+def _assign_elements(expander: Expander, name: str, elements: tuple[Element, ...], *, append: bool) -> None:
+    state = expander.host.state
+    variable = state.variables.get(state.resolve(name))
+    is_associative = variable is not None and variable.is_associative
+    items: dict[Key, Value] = dict(variable.items) if append and variable is not None else {}
+    following = max((key for key in items if isinstance(key, int)), default=-1) + 1
+    for element in elements:
+        place = expander.code.place(element.value.start, element.value.end)
+        if element.key is not None:
+            key_text = expander.text(element.key)
+            key: Key = plain(key_text).strip("\"'") if is_associative else expander.number(element.key, place)[0]
+            items[key] = Value(owned_by(expander.text(element.value), name, place), place)
+            following = key + 1 if isinstance(key, int) else following
+            continue
+        fields = expander.fields(element.value)
+        for field in fields:
+            is_whole = len(fields) == 1
+            value = Value(owned_by(field.text, name, place), field.place or (place if is_whole else None))
+            items[following] = value
+            following += 1
+    state.assign_array(name, items)
+
+
+def declare(state: State, name: str, **attributes: bool | str) -> None:
+    """Give a variable attributes, creating it without a value if need be."""
+    name = state.resolve(name)
+    variable = state.variables.get(name) or Variable({})
+    state.variables[name] = replace(variable, **attributes)  # type: ignore[arg-type]
+
+
+def export(state: State, name: str) -> None:
+    name = state.resolve(name)
+    variable = state.variables.get(name)
+    if variable is not None:
+        state.variables[name] = replace(variable, is_exported=True)
+
+

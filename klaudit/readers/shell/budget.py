@@ -1,0 +1,34 @@
+"""How much work one script may cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class ExhaustedError(Exception):
+    """The script does more than we follow."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Counts down; `take_*` raise ExhaustedError at the end."""
+
+    steps: int = 60_000
+    characters: int = 20_000_000
+    commands: int = 5_000
+    runs: int = 64
+
+    def take_step(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise ExhaustedError("too many steps")
+
+    def take_characters(self, count: int) -> None:
+        self.characters -= count
+        if self.characters < 0:
+            raise ExhaustedError("expansions too large")
+
+    def take_command(self) -> None:
+        self.commands -= 1
+        if self.commands < 0:
+            raise ExhaustedError("too many commands")

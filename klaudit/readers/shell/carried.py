@@ -1,0 +1,143 @@
+"""Commands that carry shell code in their words or read it: `bash -c`, `ssh host ..`, `sbatch --wrap`, `bash script.sh`."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from klaudit.readers.shell.call import Call
+from klaudit.readers.shell.code import BuiltCode, Code
+from klaudit.readers.shell.fields import Field
+from klaudit.readers.shell.state import ROOT, Value
+from klaudit.readers.shell.text import Text, cut, join, plain
+from klaudit.readers.source import Source
+
+if TYPE_CHECKING:
+    from klaudit.readers.shell.machine import Machine
+
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_ELSEWHERE = frozenset({"ssh", "docker", "podman", "nerdctl", "kubectl", "gcloud", "modal", "sky", "pdsh", "pssh"})
+_SSH_OPTIONS_WITH_VALUE = frozenset("-" + letter for letter in "BbcDEeFIiJLlmOopQRSWw")
+_COMMAND_OPTIONS = {
+    "sbatch": ("--wrap",),
+    "modal": ("--command",),
+    "gcloud": ("--command",),
+    "script": ("-c", "--command", "-qc", "-qec", "-ec"),
+    "su": ("-c", "--command"),
+    "runuser": ("-c", "--command"),
+}
+_BLANK = re.compile(r"\s")
+
+
+class Carried(NamedTuple):
+    """Code that another shell runs: with its own parameters, on another machine if `is_foreign`."""
+
+    code: Code
+    positional: tuple[Value, ...] = ()
+    name: str = ""
+    file: str = ""
+    is_foreign: bool = False
+
+
+def carried_code(machine: Machine, call: Call) -> Carried | None:
+    """The code that a command carries or reads, None if there is none."""
+    words = [plain(field.text) for field in call.fields]
+    programs = [posixpath.basename(word) for word in words]
+    is_foreign = bool(_ELSEWHERE.intersection(programs))
+    shell = _shell(words, programs)
+    if shell is not None:
+        carried = _for_shell(machine, call, words, shell)
+        return carried and carried._replace(is_foreign=is_foreign)
+    fields = _code_fields(programs[0], words, call.fields)
+    if fields:
+        return Carried(_built(call, fields), is_foreign=is_foreign)
+    if programs[0] == "ssh" and machine.state.input is not None and len(words) > 1:
+        return Carried(BuiltCode(machine.state.input, call.place.source), is_foreign=True)
+    return None
+
+
+def _shell(words: Sequence[str], programs: Sequence[str]) -> int | None:
+    """Where a shell is called: as the program, or behind a wrapper with `-c`."""
+    if programs[0] in _SHELLS:
+        return 0
+    for index, program in enumerate(programs[:-1]):
+        if program in _SHELLS and words[index + 1].startswith("-"):
+            return index
+    return None
+
+
+def _for_shell(machine: Machine, call: Call, words: Sequence[str], shell: int) -> Carried | None:
+    """`bash [options] -c code [name argument ..]`, `bash script argument ..`, or code from standard input."""
+    index, takes_code = shell + 1, False
+    while index < len(words) and words[index][:1] in ("-", "+") and len(words[index]) > 1:
+        option = words[index]
+        if option in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file"):
+            index += 1
+        takes_code |= not option.startswith("--") and "c" in option and option[0] == "-"
+        index += 1
+        if option in ("--", "-s"):
+            break
+    if index < len(words) and takes_code:
+        rest = call.fields[index + 1 :]
+        positional = tuple(Value(field.text, field.place) for field in rest[1:])
+        return Carried(_built(call, call.fields[index : index + 1]), positional, words[index + 1] if rest else "")
+    if index < len(words) and "-s" not in words[shell + 1 : index]:
+        return _script(machine, call, index) if machine.follow_scripts else None
+    if machine.state.input is not None:
+        return Carried(BuiltCode(machine.state.input, call.place.source))
+    return None
+
+
+def _script(machine: Machine, call: Call, index: int) -> Carried | None:
+    path = plain(call.fields[index].text)
+    source = machine.find_file(path)
+    if source is None or b"\0" in source.data:
+        return None
+    file = script_path(source)
+    positional = tuple(Value(field.text, field.place) for field in call.fields[index + 1 :])
+    return Carried(machine.code_of(source), positional, file, file)
+
+
+def script_path(source: Source) -> str:
+    """The absolute path that a script of the scanned tree has."""
+    return posixpath.join(ROOT, source.path)
+
+
+def _code_fields(program: str, words: Sequence[str], fields: Sequence[Field]) -> Sequence[Field]:
+    """The fields whose texts together are code."""
+    if program == "ssh":
+        return fields[_after_host(words) :]
+    for option in _COMMAND_OPTIONS.get(program, ()):
+        for index, word in enumerate(words):
+            if word == option and index + 1 < len(words):
+                return fields[index + 1 : index + 2]
+            if option.startswith("--") and word.startswith(option + "="):
+                return [_without_prefix(fields[index], len(option) + 1)]
+    if program == "tmux":
+        return [field for field, word in zip(fields, words, strict=True) if _BLANK.search(word)][:1]
+    if program == "ray" and words[1:3] == ["job", "submit"] and "--" in words:
+        entry = fields[words.index("--") + 1 :]
+        if len(entry) == 1 and _BLANK.search(plain(entry[0].text)):
+            return entry
+    return []
+
+
+def _after_host(words: Sequence[str]) -> int:
+    index = 1
+    while index < len(words) and words[index].startswith("-"):
+        index += 2 if words[index] in _SSH_OPTIONS_WITH_VALUE else 1
+    return index + 1
+
+
+def _without_prefix(field: Field, length: int) -> Field:
+    return Field(cut(field.text, length, len(plain(field.text))))
+
+
+def _built(call: Call, fields: Sequence[Field]) -> Code:
+    """The fields as code, each keeping the place where the command uses it."""
+    texts: list[Text] = [field.text for field in fields]
+    return BuiltCode(join(texts, " "), call.place.source)
+
+

@@ -1,0 +1,124 @@
+"""Words to fields: every expansion that bash does, in its order, each character keeping its origin."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, Protocol
+
+from klaudit.readers.shell.arithmetic import evaluate
+from klaudit.readers.shell.braces import expand_braces
+from klaudit.readers.shell.code import Code
+from klaudit.readers.shell.fields import Chunk, Field, joined, split
+from klaudit.readers.shell.lexer import Lexer
+from klaudit.readers.shell.lookup import HOME, ArithmeticVariables, number_at
+from klaudit.readers.shell.parameters import expand_parameter
+from klaudit.readers.shell.state import Key, State
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, hangs_on, merge_names, plain, used_at
+from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Plain, Substitution, Word
+
+_TILDE = re.compile(r"^~(?=/|$)")
+_TILDE_IN_VALUE = re.compile(r"(?:^|(?<=:))~(?=[/:]|$)")
+
+
+class Host(Protocol):
+    """What expansions need from the machine that runs them."""
+
+    state: State
+
+    def substitute(self, code: Code, part: Substitution) -> Text:
+        """What the commands of a substitution print."""
+
+    def spend(self, characters: int) -> None:
+        """Count characters produced.  Raises when there are far too many."""
+
+
+class Expander:
+    """Expands the words of one Code in the present state of `host`."""
+
+    def __init__(self, host: Host, code: Code) -> None:
+        self.host = host
+        self.code = code
+
+    def fields(self, word: Word) -> list[Field]:
+        """The words that a command gets: none, one or several.  Raises UnsetVariableError and BadExpressionError, as all here."""
+        parts = word.parts
+        if len(parts) == 1 and type(parts[0]) is Plain and not parts[0].quoted:
+            spelled = self.code.text[word.start : word.end]
+            if "{" not in spelled and spelled[0] != "~" and len(spelled) == parts[0].end - parts[0].start:
+                return [Field(self.code.written(word.start, word.end))]
+        fields: list[Field] = []
+        for each in expand_braces(word, self.code.text):
+            fields += split(self.chunks(each), self.host.state.ifs())
+        self.host.spend(sum([len(piece.text) for field in fields for piece in field.text]))
+        return fields
+
+    def text(self, word: Word, *, is_assigned: bool = False) -> Text:
+        """The word as one text, without splitting, as in an assignment."""
+        return joined(self.chunks(word, is_assigned=is_assigned))
+
+    def glob(self, word: Word) -> tuple[list[tuple[str, bool]], tuple[str, ...]]:
+        """The word as a pattern: runs of (characters, whether they stand for themselves), and what it hangs on."""
+        chunks = self.chunks(word)
+        runs = [(plain(chunk.text), chunk.mode == "quoted") for chunk in chunks if chunk.text]
+        return runs, merge_names(*[hangs_on(chunk.text) for chunk in chunks])
+
+    def chunks(self, word: Word, *, is_assigned: bool = False) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        is_alone = len(word.parts) == 1
+        for index, part in enumerate(word.parts):
+            if isinstance(part, Plain):
+                self._plain(part, index == 0, is_assigned, chunks)
+            elif isinstance(part, Escaped):
+                chunks.append(Chunk(self._escaped(part), "quoted" if part.quoted else "plain"))
+            elif is_alone:
+                chunks += self._expanded(part)
+            else:
+                place = self.code.place(part.start, part.end)
+                chunks += [chunk._replace(text=used_at(chunk.text, place)) for chunk in self._expanded(part)]
+        return chunks
+
+    def number(self, expression: Word, place: Place) -> tuple[int, tuple[str, ...]]:
+        """An arithmetic expression's value, and what it hangs on."""
+        text = self.text(expression)
+        variables = ArithmeticVariables(self.host.state, place)
+        value = evaluate(plain(text), variables)
+        return value, merge_names(hangs_on(text), variables.hangs)
+
+    def key(self, name: str, subscript: tuple[int, int], place: Place) -> Key:
+        """The key that stands between the brackets after an array's name."""
+        word = Lexer(self.code).quoted(*subscript)
+        state = self.host.state
+        variable = state.variables.get(state.resolve(name))
+        if variable is not None and variable.is_associative:
+            return plain(self.text(word)).strip("\"'")
+        return self.number(word, place)[0]
+
+    def _plain(self, part: Plain, is_first: bool, is_assigned: bool, chunks: list[Chunk]) -> None:
+        written = self.code.written(part.start, part.end)
+        if part.quoted:
+            chunks.append(Chunk(written, "quoted"))
+            return
+        if not (is_first or is_assigned) or "~" not in (spelled := self.code.text[part.start : part.end]):
+            chunks.append(Chunk(written, "plain"))
+            return
+        start = part.start
+        for tilde in (_TILDE_IN_VALUE if is_assigned else _TILDE).finditer(spelled):
+            at = part.start + tilde.start()
+            chunks.append(Chunk(self.code.written(start, at), "plain"))
+            chunks.append(Chunk(at_place(HOME, self.code.place(at, at + 1), ("HOME",)), "quoted"))
+            start = at + 1
+        chunks.append(Chunk(self.code.written(start, part.end), "plain"))
+
+    def _escaped(self, part: Escaped) -> Text:
+        place = self.code.place(part.start, part.end)
+        return (Fragment(part.characters, place.source, place.start, place.end),) if part.characters else EMPTY
+
+    def _expanded(self, part: Parameter | Substitution | Arithmetic) -> list[Chunk]:
+        if isinstance(part, Parameter):
+            return expand_parameter(self, part)
+        mode: Literal["quoted", "split"] = "quoted" if part.quoted else "split"
+        if isinstance(part, Substitution):
+            return [Chunk(self.host.substitute(self.code, part), mode)]
+        place = self.code.place(part.start, part.end)
+        value, hangs = self.number(part.expression, place)
+        return [Chunk(number_at(value, place, hangs), mode)]

@@ -1,0 +1,144 @@
+"""The other ways a script may go: each arm that the plain run leaves out is followed once, with the assumption it takes.
+
+Never exponential: below an assumption only the branches inside the arm it opened are followed in turn, everything after runs as it
+falls, and each arm is opened once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import NamedTuple
+
+from klaudit.readers.shell.budget import Budget
+from klaudit.readers.shell.code import Code
+from klaudit.readers.shell.conditions import Refinement
+from klaudit.readers.shell.effects import effects
+from klaudit.readers.shell.program import Range
+from klaudit.readers.shell.state import State, Value
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, decode, owned_by
+
+_MAX_WORDS = 160
+_BLANKS = re.compile(r"(?:\s|\\\n)+")
+_BRACKETS = re.compile(r"\[\[ (.*) \]\]|\[ (.*) \]|\(\( ?(.*?) ?\)\)|test (.*)", re.DOTALL)
+
+SOMETHING = "?"  # what an unknown text that is assumed not to be empty reads as
+
+
+class Region(NamedTuple):
+    """The arm that an assumption opened: branches inside are followed too."""
+
+    depth: int
+    code: Code
+    start: int
+    end: int
+
+    def contains(self, state: State) -> bool:
+        depth = len(state.frames)
+        if depth != self.depth:
+            return depth > self.depth
+        frame = state.frame
+        return frame.code is self.code and self.start <= frame.position <= self.end
+
+
+class Way(NamedTuple):
+    state: State
+    region: Region
+
+
+class Explorer:
+    """What is still to be followed.  `region` is that of the run in progress, None for the plain run."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.region: Region | None = None
+        self.is_nested = False  # inside a substitution, whose command cannot be gone on with
+        self._budget = budget
+        self._ways: deque[Way] = deque()
+        self._opened: set[tuple[int, int, int]] = set()
+        self._keep: list[object] = []  # programs whose identity is in `_opened`
+
+    def next_way(self) -> Way | None:
+        return self._ways.popleft() if self._ways else None
+
+    def is_open(self, state: State) -> bool:
+        """Whether branches met now are to be followed."""
+        return not self.is_nested and self._budget.runs > 0 and (self.region is None or self.region.contains(state))
+
+    def matters(self, state: State, taken: Range, other: Range) -> bool:
+        """Whether going the `other` way instead of the one `taken` can start another command."""
+        frame = state.frame
+        return (
+            effects(frame.instructions, *other, frame.code, state.functions).matter_when_run
+            or effects(frame.instructions, *taken, frame.code, state.functions).matter_when_skipped
+        )
+
+    def open(
+        self,
+        state: State,
+        arm: Range,
+        assumption: str,
+        refinement: Refinement | None = None,
+        *,
+        holds: bool = True,
+    ) -> State | None:
+        """A copy of `state` at the start of an arm, queued with its assumption; None if that arm was opened before."""
+        frame = state.frame
+        key = (id(frame.instructions), frame.position, arm[0])
+        if key in self._opened or self._budget.runs <= 0:
+            return None
+        self._opened.add(key)
+        self._keep.append(frame.instructions)
+        self._budget.runs -= 1
+        way = state.copy()
+        way.frame.position = arm[0]
+        way.assumes = (*state.assumes, assumption)
+        if refinement is not None:
+            refine(way, refinement, holds, frame.code.place(0, 0))
+        self._ways.append(Way(way, Region(len(way.frames), frame.code, *arm)))
+        return way
+
+
+def refine(state: State, refinement: Refinement, holds: bool, place: Place) -> None:
+    """Make the state agree with a condition that is assumed to hold or not to."""
+    name, value = refinement.name, refinement.value
+    if value is not None:
+        if refinement.when == holds:
+            give(state, name, owned_by(value, name, None))
+    elif refinement.when == holds:
+        give(state, name, something(name, place))
+    else:
+        give(state, name, EMPTY)
+
+
+def something(name: str, place: Place) -> Text:
+    """A text of which nothing is known but that it is not empty."""
+    return (Fragment(SOMETHING, place.source, place.start, place.start, hangs_on=(name,)),)
+
+
+def give(state: State, name: str, value: Text) -> None:
+    """Set a variable, or a positional parameter and those before it."""
+    if not name.isdigit():
+        state.assign(name, value)
+        return
+    number, frame = int(name), state.frame
+    given = list(frame.positional)
+    given += [Value(EMPTY)] * (number - len(given))
+    if number:
+        given[number - 1] = Value(value)
+    frame.positional = tuple(given)
+
+
+def in_words(code: Code, start: int, end: int) -> str:
+    """A condition as the script words it, without its brackets."""
+    text = _BLANKS.sub(" ", code.text[start:end]).strip()
+    if brackets := _BRACKETS.fullmatch(text):
+        inner = next(group for group in brackets.groups() if group is not None)
+        if not any(symbol in inner for symbol in ("]]", " ] ", " && [", " || [")):
+            text = inner.strip()
+    if len(text) > _MAX_WORDS:
+        text = text[: _MAX_WORDS - 2] + " …".encode().decode("latin-1")
+    return decode(text)
+
+
+def negated(words: str) -> str:
+    return f"not ({words})"

@@ -1,0 +1,129 @@
+"""From expanded chunks to fields: word splitting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, hangs_on, join, plain
+
+_DEFAULT = " \t\n"
+_RUNS = re.compile(r"[^ \t\n]+")
+
+
+class Chunk(NamedTuple):
+    """Part of a word after expansion.
+
+    `plain` characters were written unquoted, `quoted` ones inside quotes; `split` ones come from an unquoted expansion and may fall
+    apart into several words.  `break` ends a word inside `"$@"`.  `place` is the word that gave all of an array's element.
+    """
+
+    text: Text
+    mode: Literal["plain", "quoted", "split", "break"]
+    place: Place | None = None
+
+
+BREAK = Chunk(EMPTY, "break")
+
+
+class Field(NamedTuple):
+    """One word of a command; `place` is where it was written if that is elsewhere as a whole."""
+
+    text: Text
+    place: Place | None = None
+
+
+def joined(chunks: Iterable[Chunk]) -> Text:
+    """The chunks as one text, where nothing is split."""
+    texts: list[Text] = [EMPTY]
+    for chunk in chunks:
+        if chunk.mode == "break":
+            texts.append(EMPTY)
+        else:
+            texts[-1] += chunk.text
+    return texts[0] if len(texts) == 1 else join(texts, " ")
+
+
+def split(chunks: Sequence[Chunk], ifs: str) -> list[Field]:
+    """The chunks of one word as fields."""
+    return _Splitter(ifs).split(chunks)
+
+
+class _Splitter:
+    def __init__(self, ifs: str) -> None:
+        self._ifs = ifs
+        self._fields: list[Field] = []
+        self._current: list[Fragment] | None = None  # the field begun, if one is
+        self._unset: list[Fragment] = []  # expansions to nothing, which are shown only if a field comes of it
+        self._place: Place | None = None
+
+    def split(self, chunks: Sequence[Chunk]) -> list[Field]:
+        self._place = chunks[0].place if chunks and (len(chunks) == 1 or chunks[1].mode == "break") else None
+        for index, chunk in enumerate(chunks):
+            if chunk.mode == "break":
+                self._finish()
+                is_whole = index + 2 >= len(chunks) or chunks[index + 2].mode == "break"
+                self._place = chunks[index + 1].place if index + 1 < len(chunks) and is_whole else None
+            elif chunk.mode != "split":
+                self._extend(chunk.text)
+            elif any(fragment.text for fragment in chunk.text):
+                self._split(chunk.text)
+            elif hangs_on(chunk.text):
+                self._extend(chunk.text)  # nothing on a bare machine, but nobody knows
+            elif self._current is None:
+                self._unset += chunk.text
+            else:
+                self._extend(chunk.text)
+        self._finish()
+        return self._fields
+
+    def _extend(self, text: Text) -> None:
+        if self._current is None:
+            self._current = self._unset
+            self._unset = []
+        self._current += text
+
+    def _finish(self) -> None:
+        if self._current is not None:
+            self._fields.append(Field(tuple(self._current), self._place))
+        self._current, self._unset = None, []
+
+    def _split(self, text: Text) -> None:
+        characters = plain(text)
+        position, is_first = 0, True
+        for start, end in _runs(characters, self._ifs):
+            if start > position or not is_first:
+                self._finish()
+            if start > 0 or end < len(characters):
+                self._place = None
+            self._extend(cut(text, start, end))
+            position, is_first = end, False
+        if position < len(characters):
+            self._finish()
+
+
+def _runs(text: str, ifs: str) -> Iterator[tuple[int, int]]:
+    """The stretches between separators.  Blanks run together; any other separator ends a field, even an empty one."""
+    if ifs == _DEFAULT:
+        for run in _RUNS.finditer(text):
+            yield run.span()
+        return
+    if not ifs:
+        yield 0, len(text)
+        return
+    blanks = "".join(character for character in ifs if character in _DEFAULT)
+    position, end = 0, len(text)
+    while position < end and text[position] in blanks:
+        position += 1
+    while position < end:
+        start = position
+        while position < end and text[position] not in ifs:
+            position += 1
+        yield start, position
+        while position < end and text[position] in blanks:
+            position += 1
+        if position < end and text[position] in ifs:
+            position += 1
+            while position < end and text[position] in blanks:
+                position += 1

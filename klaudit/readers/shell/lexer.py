@@ -1,0 +1,213 @@
+"""Simple commands, assignments and redirections, as bash reads them.
+
+The syntax tree says where commands are; what their words are is decided here, byte by byte, because whoever edits a word needs the
+spelling of every character.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from klaudit.readers.shell.parts import PartReader
+from klaudit.readers.shell.scan import heredoc_end
+from klaudit.readers.shell.words import Assignment, Element, Escaped, Part, Plain, Redirect, SimpleCommand, Word
+
+if TYPE_CHECKING:
+    from klaudit.readers.shell.code import Code
+
+DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
+
+_BLANKS = re.compile(r"(?:[ \t]|\\\r?\n|\r(?=\n))+")
+_SIMPLE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./\[\]*?^!-]+(?=[ \t\n;&|)]|\Z)")  # no quotes, expansions, braces: most words
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)(?:\[((?:[^\]\[]|\[[^\]]*\])*)\])?(\+?)=", re.ASCII)
+_KEY = re.compile(r"\[((?:[^\]\[\n]|\[[^\]\n]*\])*)\]=")
+_REDIRECT = re.compile(r"(\d*|\{\w+\})(<<<|<<-|<<|<>|>>|>\||>&|<&|<(?!\()|>(?!\())|(&>>|&>)")
+_END = frozenset("\n;&|()")
+
+
+class Lexer:
+    """Reads one Code."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self._text = code.text
+        self._parts = PartReader(code.text)
+
+    def simple_command(self, position: int) -> SimpleCommand:
+        """The simple command that starts at `position`; it ends at an operator, a newline or a comment, as in bash."""
+        cached = self._code.commands.get(position)
+        if cached is None:
+            cached = self._code.commands[position] = self._read_command(position)
+        return cached
+
+    def words(self, position: int, end: int) -> tuple[Word, ...]:
+        """The words between `position` and `end`: the list of a `for`."""
+        found = []
+        while (position := self._skip_blanks(position)) < end:
+            word = self.word(position, end)
+            if word.end == position:
+                break
+            found.append(word)
+            position = word.end
+        return tuple(found)
+
+    def word(self, position: int, limit: int | None = None) -> Word:
+        """The word at `position`; empty where an operator stands there."""
+        end = len(self._text) if limit is None else limit
+        if simple := _SIMPLE_WORD.match(self._text, position, end):
+            return Word(position, simple.end(), (Plain(position, simple.end(), False),))
+        parts, after = self._parts.unquoted(position, end)
+        return Word(position, after, tuple(parts))
+
+    def pattern(self, position: int, end: int, *, is_regex: bool) -> Word:
+        """The right side of `==` or `=~` inside `[[ ]]`, where parentheses and `|` may be part of the word."""
+        start, parts, depth = position, list[Part](), 0
+        while position < end:
+            more, position = self._parts.unquoted(position, end)
+            parts += more
+            if position >= end or self._text[position] not in "()|<>&; \t":
+                break
+            character = self._text[position]
+            if character == "(" and (is_regex or self._text[position - 1] in "@?*+!"):
+                depth += 1
+            elif depth == 0 and not (is_regex and character in "|<>"):
+                break
+            elif character == ")":
+                depth -= 1
+            parts.append(Plain(position, position + 1, False))
+            position += 1
+        return Word(start, position, tuple(parts))
+
+    def quoted(self, position: int, end: int) -> Word:
+        """The text between two positions as inside double quotes."""
+        return Word(position, end, tuple(self._parts.quoted(position, end)))
+
+    def redirects(self, position: int, end: int) -> tuple[Redirect, ...]:
+        """The redirections of a compound command."""
+        found: list[Redirect] = []
+        heredocs: list[tuple[re.Match[str], Word]] = []
+        while (position := self._skip_blanks(position)) < end:
+            operator = _REDIRECT.match(self._text, position)
+            if operator is None:
+                break
+            position = self._redirect(operator, found, heredocs)
+        return (*found, *self._heredoc_bodies(position, heredocs))
+
+    def _read_command(self, start: int) -> SimpleCommand:
+        text, position, words_end = self._text, start, start
+        assignments: list[Assignment] = []
+        words: list[Word | Assignment] = []
+        redirects: list[Redirect] = []
+        heredocs: list[tuple[re.Match[str], Word]] = []
+        while (position := self._skip_blanks(position)) < len(text) and text[position] != "#":
+            if operator := _REDIRECT.match(text, position):
+                position = self._redirect(operator, redirects, heredocs)
+                continue
+            if text[position] in _END:
+                break
+            item = self._assignment(position) if self._may_assign(words) else None
+            if item is not None and not words:
+                assignments.append(item)
+                position = words_end = item.end
+                continue
+            word = item or self.word(position)
+            if word.end == position:  # an operator out of place
+                break
+            words.append(word)
+            position = words_end = word.end
+        redirects += self._heredoc_bodies(position, heredocs)
+        return SimpleCommand(start, position, tuple(assignments), tuple(words), tuple(redirects), words_end)
+
+    def _may_assign(self, words: list[Word | Assignment]) -> bool:
+        return not words or self._text[words[0].start : words[0].end] in DECLARATIONS
+
+    def _assignment(self, position: int) -> Assignment | None:
+        match = _ASSIGNED.match(self._text, position)
+        if match is None:
+            return None
+        subscript, after = (match.span(2) if match[2] is not None else None), match.end()
+        if subscript is None and self._text.startswith("(", after):
+            elements, end = self._elements(after + 1)
+            return Assignment(position, end, match[1], None, bool(match[3]), elements)
+        value = self.word(after)
+        return Assignment(position, value.end, match[1], subscript, bool(match[3]), value)
+
+    def _elements(self, position: int) -> tuple[tuple[Element, ...], int]:
+        """The elements of an array, up to the parenthesis; newlines and comments may stand between them."""
+        text, elements = self._text, list[Element]()
+        while (position := self._skip_blanks(position)) < len(text):
+            if text[position] == ")":
+                return tuple(elements), position + 1
+            if text[position] == "#":
+                position = self._line_end(position)
+                continue
+            key = None
+            if found := _KEY.match(text, position):
+                key, position = self.quoted(*found.span(1)), found.end()
+            value = self.word(position)
+            if value.end > position or key is not None:
+                elements.append(Element(key, value))
+                position = value.end
+            else:
+                position += 1  # a newline, or an operator, which is an error in bash
+        return tuple(elements), position
+
+    def _redirect(
+        self, operator: re.Match[str], redirects: list[Redirect], heredocs: list[tuple[re.Match[str], Word]]
+    ) -> int:
+        target = self.word(self._skip_blanks(operator.end()))
+        symbol = operator[2] or operator[3]
+        if symbol in ("<<", "<<-"):
+            heredocs.append((operator, target))
+        else:
+            redirects.append(Redirect(symbol, _descriptor(operator), target))
+        return target.end
+
+    def _heredoc_bodies(self, position: int, heredocs: list[tuple[re.Match[str], Word]]) -> list[Redirect]:
+        bodies: list[Redirect] = []
+        if not heredocs:
+            return bodies
+        line = self._line_end(position)
+        start = self._code.heredocs.get(line, min(line + 1, len(self._text)))
+        for operator, target in heredocs:
+            delimiter = "".join(_spelled(part, self._text) for part in target.parts)
+            indented = operator[2] == "<<-"
+            end, following = heredoc_end(self._text, start, delimiter, indented)
+            is_literal = any(not isinstance(part, Plain) or part.quoted for part in target.parts)
+            parts: list[Part] = []
+            for first, last in self._lines_without_tabs(start, end) if indented else [(start, end)]:
+                parts += [Plain(first, last, True)] if is_literal else self._parts.quoted(first, last, heredoc=True)
+            bodies.append(Redirect("<<", _descriptor(operator), Word(start, end, tuple(parts))))
+            start = following
+        self._code.heredocs[line] = start
+        return bodies
+
+    def _lines_without_tabs(self, start: int, end: int) -> list[tuple[int, int]]:
+        lines = []
+        while start < end:
+            line_end = min(self._line_end(start) + 1, end)
+            first = start
+            while first < line_end and self._text[first] == "\t":
+                first += 1
+            lines.append((first, line_end))
+            start = line_end
+        return lines
+
+    def _skip_blanks(self, position: int) -> int:
+        blanks = _BLANKS.match(self._text, position)
+        return blanks.end() if blanks else position
+
+    def _line_end(self, position: int) -> int:
+        found = self._text.find("\n", position)
+        return len(self._text) if found == -1 else found
+
+
+def _descriptor(operator: re.Match[str]) -> int:
+    if operator[1]:
+        return int(operator[1][:4]) if operator[1].isdigit() else 10  # bash puts the number into {name}
+    return 0 if (operator[2] or "").startswith("<") else 1
+
+
+def _spelled(part: Part, text: str) -> str:
+    return part.characters if isinstance(part, Escaped) else text[part.start : part.end]

@@ -1,0 +1,170 @@
+"""A script as a flat list of instructions.
+
+Flat, because a run is then no more than a position, a stack of frames and some variables: it can be copied at a branch to follow the
+other way too, and no nesting of the script becomes a recursion of ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from klaudit.readers.shell.words import Redirect, SimpleCommand, Word
+
+Range: TypeAlias = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Run:
+    """A simple command.  `tested`: its failure is looked at, so `set -e` does not end the script."""
+
+    command: SimpleCommand
+    tested: bool
+
+
+@dataclass(slots=True)
+class Evaluate:
+    """`[[ .. ]]` or `(( .. ))`; `inner` is what stands between the brackets."""
+
+    kind: Literal["[[", "(("]
+    inner: Range
+    tested: bool
+
+
+@dataclass(slots=True)
+class Branch:
+    """Go to `target` if the last status is success (`on_success`) or failure; both ways meet at `join`.
+
+    `condition` is the range of the code that decides, as the script words it.
+    """
+
+    on_success: bool
+    condition: Range
+    target: int = -1
+    join: int = -1
+
+
+@dataclass(slots=True)
+class Case:
+    """Go to the first arm with a matching pattern, else to `join`."""
+
+    subject: Word
+    arms: list[tuple[tuple[Word, ...], int]] = field(default_factory=list)
+    join: int = -1
+
+
+@dataclass(slots=True)
+class ForEach:
+    """Begin a `for` over `words` (the positional parameters if None).  The `Next` that follows takes one each time."""
+
+    name: str
+    words: tuple[Word, ...] | None
+    end: int = -1
+
+
+@dataclass(slots=True)
+class Next:
+    """Give `name` the next value, or leave the loop."""
+
+    name: str
+    end: int = -1
+
+
+@dataclass(slots=True)
+class Loop:
+    """Begin a loop decided by a `LoopTest`; `again` is where `continue` goes."""
+
+    again: int = -1
+    end: int = -1
+
+
+@dataclass(slots=True)
+class LoopTest:
+    until: bool
+    condition: Range
+    end: int = -1
+
+
+@dataclass(slots=True)
+class Jump:
+    target: int = -1
+
+
+@dataclass(slots=True)
+class Negate:
+    """`!`"""
+
+
+@dataclass(slots=True)
+class Succeed:
+    """A command put in the background succeeds at once."""
+
+
+@dataclass(slots=True)
+class Subshell:
+    """Run the instructions up to the next matching `Return` on a copy of the state, then go on at `end`."""
+
+    end: int = -1
+
+
+@dataclass(slots=True)
+class Stage:
+    """One command of a pipeline: a subshell that reads what the stage before wrote."""
+
+    is_first: bool
+    is_last: bool
+    end: int = -1
+
+
+@dataclass(slots=True)
+class Define:
+    """A function whose instructions follow; go on at `end`."""
+
+    name: str
+    end: int = -1
+
+
+@dataclass(slots=True)
+class Redirected:
+    """Redirections of the compound command up to the matching `Restore`."""
+
+    redirects: tuple[Redirect, ...]
+
+
+@dataclass(slots=True)
+class Restore:
+    pass
+
+
+@dataclass(slots=True)
+class Return:
+    """The end of a function, a subshell, a sourced script."""
+
+
+Instruction: TypeAlias = (
+    Run
+    | Evaluate
+    | Branch
+    | Case
+    | ForEach
+    | Next
+    | Loop
+    | LoopTest
+    | Jump
+    | Negate
+    | Succeed
+    | Subshell
+    | Stage
+    | Define
+    | Redirected
+    | Restore
+    | Return
+)
+
+
+@dataclass(slots=True)
+class Program:
+    """`errors` are (offset, message) of what could not be parsed."""
+
+    instructions: list[Instruction]
+    errors: list[tuple[int, str]] = field(default_factory=list)

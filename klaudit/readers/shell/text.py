@@ -1,0 +1,153 @@
+"""Text that remembers where each of its characters was written and what they hang on.
+
+Inside this package shell text is a `str` with one character per *byte* (latin-1), so that an index is a byte offset and nothing has to
+be mapped; `decode` gives the real characters back.
+
+Everything is evaluated concretely, as on a machine where external commands succeed and print nothing.  A fragment whose characters
+could differ on another machine carries the names they hang on; its `text` is then what that bare machine would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from klaudit.readers.source import Source
+
+
+class Place(NamedTuple):
+    """Bytes `start`..`end` of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+
+class Fragment(NamedTuple):
+    """Characters that were written in one place.
+
+    `variable` is the variable whose assignment spells them.  `at` is where that assignment (or the command) uses them, if they were
+    written elsewhere still.  `hangs_on` is empty for what is known; `unset` marks the nothing that an unset variable gives.
+    """
+
+    text: str
+    source: Source
+    start: int
+    end: int
+    variable: str | None = None
+    hangs_on: tuple[str, ...] = ()
+    unset: bool = False
+    at: Place | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.source, self.start, self.end)
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether the bytes at its place are its characters."""
+        return self.end - self.start == len(self.text) and self.source.data[self.start : self.end] == encode(self.text)
+
+
+Text: TypeAlias = tuple[Fragment, ...]
+
+EMPTY: Text = ()
+
+
+def encode(text: str) -> bytes:
+    return text.encode("latin-1")
+
+
+def decode(text: str) -> str:
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
+
+
+def plain(text: Text) -> str:
+    """The characters alone."""
+    if len(text) == 1:
+        return text[0].text
+    return "".join([fragment.text for fragment in text])
+
+
+def length(text: Text) -> int:
+    return sum(len(fragment.text) for fragment in text)
+
+
+def hangs_on(text: Text) -> tuple[str, ...]:
+    """All that the text hangs on, each name once, in order."""
+    if not any(fragment.hangs_on for fragment in text):
+        return ()
+    return tuple(dict.fromkeys(name for fragment in text for name in fragment.hangs_on))
+
+
+def merge_names(*names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in names for name in group)) if any(names) else ()
+
+
+def at_place(characters: str, place: Place, hangs: tuple[str, ...] = ()) -> Text:
+    """Computed characters, which stand where the computation was written.  Nothing at all for nothing known."""
+    if not characters and not hangs:
+        return EMPTY
+    return (Fragment(characters, place.source, place.start, place.end, hangs_on=hangs),)
+
+
+def cut(text: Text, start: int, end: int) -> Text:
+    """Characters `start`..`end`; empty fragments (unset or unknown) inside or at either edge are kept."""
+    if len(text) == 1 and start == 0 and end == len(text[0].text):
+        return text
+    kept, offset = [], 0
+    for fragment in text:
+        size = len(fragment.text)
+        if size == 0:
+            if start <= offset <= end:
+                kept.append(fragment)
+        elif offset < end and offset + size > start:
+            kept.append(_slice(fragment, max(start - offset, 0), min(end - offset, size)))
+        offset += size
+        if offset > end:
+            break
+    return tuple(kept)
+
+
+def _slice(fragment: Fragment, start: int, end: int) -> Fragment:
+    if start == 0 and end == len(fragment.text):
+        return fragment
+    if not fragment.hangs_on and fragment.is_spelled:
+        return fragment._replace(
+            text=fragment.text[start:end], start=fragment.start + start, end=fragment.start + end, at=None
+        )
+    return fragment._replace(text=fragment.text[start:end])
+
+
+def used_at(text: Text, place: Place) -> Text:
+    """The same characters, noting the place that uses them."""
+    return tuple([fragment._replace(at=place) for fragment in text])
+
+
+def owned_by(text: Text, variable: str, within: Place | None) -> Text:
+    """Name `variable` as the owner of what was spelled `within` its assignment; all of it where `within` is None."""
+    return tuple(
+        [
+            fragment._replace(variable=variable)
+            if fragment.variable is None
+            or (
+                within is not None
+                and fragment.source is within.source
+                and within.start <= fragment.start
+                and fragment.end <= within.end
+            )
+            else fragment
+            for fragment in text
+        ]
+    )
+
+
+def join(texts: Iterable[Text], separator: str) -> Text:
+    """The texts with known characters between them, which are written nowhere: they stand at the end of what precedes them."""
+    joined: list[Fragment] = []
+    for text in texts:
+        if joined and separator:
+            before = joined[-1]
+            joined.append(Fragment(separator, before.source, before.end, before.end, before.variable))
+        joined.extend(text)
+    return tuple(joined)
