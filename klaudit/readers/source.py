@@ -93,6 +93,8 @@ class Source:
         """Line and column (in characters), from 1, of a byte offset into this source's data."""
         starts = self._line_starts
         line = bisect_right(starts, offset) - 1
+        if self._is_ascii:
+            return line + 1, offset - starts[line] + 1
         prefix = self.data[starts[line] : offset]
         column = len(prefix) if prefix.isascii() else len(prefix.decode("utf-8", "replace"))
         return line + 1, column + 1

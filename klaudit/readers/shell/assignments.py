@@ -14,8 +14,8 @@ from klaudit.readers.shell.words import Assignment, Element
 def perform(expander: Expander, assignment: Assignment) -> None:
     """Do one assignment.  Raises what expansions raise."""
     state = expander.host.state
-    if isinstance(assignment.value, tuple):
-        _assign_elements(expander, assignment.name, assignment.value, append=assignment.append)
+    if assignment.elements is not None:
+        _assign_elements(expander, assignment.name, assignment.elements, append=assignment.append)
         return
     place = expander.code.place(assignment.start, assignment.end)
     key = None if assignment.subscript is None else expander.key(assignment.name, assignment.subscript, place)
@@ -24,8 +24,6 @@ def perform(expander: Expander, assignment: Assignment) -> None:
 
 def value_of(expander: Expander, assignment: Assignment, key: Key | None = None) -> Text:
     """The text that a scalar assignment gives."""
-    if isinstance(assignment.value, tuple):
-        return EMPTY
     state, place = expander.host.state, expander.code.place(assignment.start, assignment.end)
     text = owned_by(expander.text(assignment.value, is_assigned=True), assignment.name, place)
     variable = state.variables.get(state.resolve(assignment.name))

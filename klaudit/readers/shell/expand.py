@@ -65,9 +65,16 @@ class Expander:
     def chunks(self, word: Word, *, is_assigned: bool = False) -> list[Chunk]:
         chunks: list[Chunk] = []
         is_alone = len(word.parts) == 1
+        code = self.code
         for index, part in enumerate(word.parts):
-            if isinstance(part, Plain):
-                self._plain(part, index == 0, is_assigned, chunks)
+            if type(part) is Plain:
+                start, end, quoted = part
+                if quoted:
+                    chunks.append(Chunk(code.written(start, end), "quoted"))
+                elif (index and not is_assigned) or code.text.find("~", start, end) == -1:
+                    chunks.append(Chunk(code.written(start, end), "plain"))
+                else:
+                    self._with_tildes(part, is_assigned, chunks)
             elif isinstance(part, Escaped):
                 chunks.append(Chunk(self._escaped(part), "quoted" if part.quoted else "plain"))
             elif is_alone:
@@ -93,14 +100,9 @@ class Expander:
             return plain(self.text(word)).strip("\"'")
         return self.number(word, place)[0]
 
-    def _plain(self, part: Plain, is_first: bool, is_assigned: bool, chunks: list[Chunk]) -> None:
-        written = self.code.written(part.start, part.end)
-        if part.quoted:
-            chunks.append(Chunk(written, "quoted"))
-            return
-        if not (is_first or is_assigned) or "~" not in (spelled := self.code.text[part.start : part.end]):
-            chunks.append(Chunk(written, "plain"))
-            return
+    def _with_tildes(self, part: Plain, is_assigned: bool, chunks: list[Chunk]) -> None:
+        """Unquoted characters where `~` stands for the home folder at the start, in values after colons too."""
+        spelled = self.code.text[part.start : part.end]
         start = part.start
         for tilde in (_TILDE_IN_VALUE if is_assigned else _TILDE).finditer(spelled):
             at = part.start + tilde.start()

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, hangs_on, join, plain
 
 _DEFAULT = " \t\n"
+_BLANK = re.compile(r"[ \t\n]")
 _RUNS = re.compile(r"[^ \t\n]+")
 
 
@@ -47,7 +48,21 @@ def joined(chunks: Iterable[Chunk]) -> Text:
 
 def split(chunks: Sequence[Chunk], ifs: str) -> list[Field]:
     """The chunks of one word as fields."""
+    if ifs == _DEFAULT and chunks and chunks[0].mode in ("plain", "quoted"):
+        pieces = _unbroken(chunks)
+        if pieces is not None:
+            return [Field(pieces)]
     return _Splitter(ifs).split(chunks)
+
+
+def _unbroken(chunks: Sequence[Chunk]) -> Text | None:
+    """All chunks together if nothing in them splits, which is nearly always so."""
+    pieces: Text = EMPTY
+    for text, mode, _ in chunks:
+        if mode == "break" or (mode == "split" and any([_BLANK.search(fragment.text) for fragment in text])):
+            return None
+        pieces += text
+    return pieces
 
 
 class _Splitter:

@@ -20,6 +20,7 @@ DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\r?\n|\r(?=\n))+")
 _SIMPLE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./\[\]*?^!-]+(?=[ \t\n;&|)]|\Z)")  # no quotes, expansions, braces: most words
+_NEXT_SIMPLE_WORD = re.compile(_BLANKS.pattern + f"({_SIMPLE_WORD.pattern})")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(?:\[((?:[^\]\[]|\[[^\]]*\])*)\])?(\+?)=", re.ASCII)
 _KEY = re.compile(r"\[((?:[^\]\[\n]|\[[^\]\n]*\])*)\]=")
 _REDIRECT = re.compile(r"(\d*|\{\w+\})(<<<|<<-|<<|<>|>>|>\||>&|<&|<(?!\()|>(?!\())|(&>>|&>)")
@@ -96,17 +97,26 @@ class Lexer:
 
     def _read_command(self, start: int) -> SimpleCommand:
         text, position, words_end = self._text, start, start
+        next_simple, declares = _NEXT_SIMPLE_WORD.match, False
         assignments: list[Assignment] = []
         words: list[Word | Assignment] = []
         redirects: list[Redirect] = []
         heredocs: list[tuple[re.Match[str], Word]] = []
-        while (position := self._skip_blanks(position)) < len(text) and text[position] != "#":
+        while True:
+            if words and not declares:
+                while simple := next_simple(text, position):
+                    position = words_end = simple.end()
+                    first = simple.start(1)
+                    words.append(Word(first, position, (Plain(first, position, False),)))
+            position = self._skip_blanks(position)
+            if position >= len(text) or text[position] == "#":
+                break
             if operator := _REDIRECT.match(text, position):
                 position = self._redirect(operator, redirects, heredocs)
                 continue
             if text[position] in _END:
                 break
-            item = self._assignment(position) if self._may_assign(words) else None
+            item = self._assignment(position) if not words or declares else None
             if item is not None and not words:
                 assignments.append(item)
                 position = words_end = item.end
@@ -114,13 +124,12 @@ class Lexer:
             word = item or self.word(position)
             if word.end == position:  # an operator out of place
                 break
+            if not words:
+                declares = text[word.start : word.end] in DECLARATIONS
             words.append(word)
             position = words_end = word.end
         redirects += self._heredoc_bodies(position, heredocs)
         return SimpleCommand(start, position, tuple(assignments), tuple(words), tuple(redirects), words_end)
-
-    def _may_assign(self, words: list[Word | Assignment]) -> bool:
-        return not words or self._text[words[0].start : words[0].end] in DECLARATIONS
 
     def _assignment(self, position: int) -> Assignment | None:
         match = _ASSIGNED.match(self._text, position)
@@ -129,7 +138,7 @@ class Lexer:
         subscript, after = (match.span(2) if match[2] is not None else None), match.end()
         if subscript is None and self._text.startswith("(", after):
             elements, end = self._elements(after + 1)
-            return Assignment(position, end, match[1], None, bool(match[3]), elements)
+            return Assignment(position, end, match[1], None, bool(match[3]), Word(after, after, ()), elements)
         value = self.word(after)
         return Assignment(position, value.end, match[1], subscript, bool(match[3]), value)
 

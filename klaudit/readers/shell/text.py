@@ -121,25 +121,32 @@ def _slice(fragment: Fragment, start: int, end: int) -> Fragment:
 
 def used_at(text: Text, place: Place) -> Text:
     """The same characters, noting the place that uses them."""
-    return tuple([fragment._replace(at=place) for fragment in text])
+    return tuple(
+        [
+            Fragment(characters, source, start, end, variable, hangs, unset, place)
+            for characters, source, start, end, variable, hangs, unset, _ in text
+        ]
+    )
 
 
 def owned_by(text: Text, variable: str, within: Place | None) -> Text:
-    """Name `variable` as the owner of what was spelled `within` its assignment; all of it where `within` is None."""
+    """Name `variable` as the owner of what has none, and of all that was spelled `within` its assignment."""
+    if within is None:
+        return tuple([_with_owner(fragment, variable) if fragment.variable is None else fragment for fragment in text])
+    source, start, end = within
     return tuple(
         [
-            fragment._replace(variable=variable)
-            if fragment.variable is None
-            or (
-                within is not None
-                and fragment.source is within.source
-                and within.start <= fragment.start
-                and fragment.end <= within.end
-            )
+            _with_owner(fragment, variable)
+            if fragment[4] is None or (start <= fragment[2] and fragment[3] <= end and fragment[1] is source)
             else fragment
             for fragment in text
         ]
     )
+
+
+def _with_owner(fragment: Fragment, variable: str) -> Fragment:
+    characters, source, start, end, _, hangs, unset, at = fragment
+    return Fragment(characters, source, start, end, variable, hangs, unset, at)
 
 
 def join(texts: Iterable[Text], separator: str) -> Text:

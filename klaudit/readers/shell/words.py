@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal as OneOf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
+class Plain(NamedTuple):
     """Characters that stand for themselves; an empty quoted one marks `""`."""
 
     start: int
@@ -16,8 +14,7 @@ class Plain:
     quoted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Escaped:
+class Escaped(NamedTuple):
     """Characters spelled otherwise: `\\"`, `\\n` in `$'..'`."""
 
     start: int
@@ -26,8 +23,7 @@ class Escaped:
     quoted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """`$name` or `${...}`.  `subscript` is the range between the brackets; `argument` and `replacement` are words of their own.
 
     `operator` is what follows the name: `:-`, `##`, `//`, `:` (substring), `^^`, `@Q` ...; `prefix` is `#` (length), `!`
@@ -45,8 +41,7 @@ class Parameter:
     replacement: Word | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Substitution:
+class Substitution(NamedTuple):
     """`$(...)`, backquotes, `<(...)` or `>(...)`; the code stands at `inner`."""
 
     start: int
@@ -56,8 +51,7 @@ class Substitution:
     kind: OneOf["$", "`", "<", ">"] = "$"
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(NamedTuple):
     """`$((...))`: the expression, with its own expansions still to be done."""
 
     start: int
@@ -69,35 +63,32 @@ class Arithmetic:
 Part: TypeAlias = Plain | Escaped | Parameter | Substitution | Arithmetic
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     start: int
     end: int
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(NamedTuple):
     """One element of an array in an assignment: `word` or `[key]=word`."""
 
     key: Word | None
     value: Word
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """`name=value`, `name+=value`, `name[subscript]=value` or `name=(elements)`."""
+class Assignment(NamedTuple):
+    """`name=value`, `name+=value`, `name[subscript]=value`, or `name=(elements)`, which has no value."""
 
     start: int
     end: int
     name: str
     subscript: tuple[int, int] | None
     append: bool
-    value: Word | tuple[Element, ...]
+    value: Word
+    elements: tuple[Element, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(NamedTuple):
     """`operator` with its target word; a heredoc (`<<`) has its body as target."""
 
     operator: str
@@ -105,8 +96,7 @@ class Redirect:
     target: Word
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
+class SimpleCommand(NamedTuple):
     """`assignments` stand before the first word.  Declarations (`export X=..`) have assignments among their words."""
 
     start: int
