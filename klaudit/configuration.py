@@ -14,6 +14,7 @@ FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 FILE_NAMES = ("klaudit.toml", "pyproject.toml")  # in a folder with both the first counts
 MAX_BYTES = 1_000_000
+COMMAND_LINE = "command line"  # as an origin of options
 
 
 class ConfigurationError(ValueError):
@@ -75,7 +76,7 @@ class Configuration:
     def overruled(self, **given: object) -> Configuration:
         """With the options of the command line in place of the file's; None stands for one that was not given."""
         changes = {name: value for name, value in given.items() if value is not None}
-        origins = {**self.origins, **dict.fromkeys(changes, "command line")}
+        origins = {**self.origins, **dict.fromkeys(changes, COMMAND_LINE)}
         return replace(self, options=replace(self.options, **changes), origins=origins)  # type: ignore[arg-type]
 
 

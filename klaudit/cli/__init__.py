@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -19,6 +20,7 @@ COMMANDS = {
     "setups": ("klaudit.cli.setups", "List every set-up with the KL terms it trains with."),
     "explain": ("klaudit.cli.explain", "Explain a finding, or list all of them."),
     "frameworks": ("klaudit.cli.frameworks", "Say which frameworks and versions are known."),
+    "verify": ("klaudit.cli.verify", "Check the verdicts on tensors (needs klaudit[tensor])."),
     "config": ("klaudit.cli.config", "Show the effective configuration and its origins."),
 }
 
@@ -39,7 +41,9 @@ def main() -> int:
     try:
         status = cli.main(prog_name="klaudit", standalone_mode=False)
     except click.ClickException as error:  # wrong usage, among others
-        error.show()
+        told = io.StringIO()
+        error.show(file=told)
+        click.echo(_inert(told.getvalue()), nl=False, err=True)
         status = FAILED
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
@@ -56,10 +60,15 @@ def _tell_fault(error: Exception) -> None:
 
         traceback.print_exception(error)
     else:
-        from klaudit.reports.visible import visible
-
-        click.echo(f"klaudit: internal error: {type(error).__name__}: {visible(str(error))}", err=True)
+        click.echo(f"klaudit: internal error: {type(error).__name__}: {_inert(str(error))}", err=True)
         click.echo("Please report it, with what was scanned and what --verbose shows.", err=True)
+
+
+def _inert(text: str) -> str:
+    """Text that may quote a name from elsewhere, made safe for a terminal line by line."""
+    from klaudit.reports.visible import visible
+
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _flush() -> None:

@@ -40,11 +40,10 @@ class Commands(click.Group):
         from difflib import get_close_matches
         from pathlib import Path
 
-        if near := get_close_matches(name, self._table, n=2):
-            return f" Did you mean {' or '.join(f'`{each}`' for each in near)}?"
         if Path(name).exists():
             return f" Did you mean `klaudit scan {_shown(name)}`?"
-        return ""
+        near = get_close_matches(name, self._table, n=2)
+        return f" Did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
 
 
 def _shown(name: str) -> str:

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from klaudit.configuration_file import did_you_mean, version_problem
+from klaudit.reports.visible import visible
 
 
 class Failure(click.ClickException):
     """Something that ends the command with status 2 and a message."""
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible(message))  # it may quote a scanned repository's configuration
 
 
 if TYPE_CHECKING:

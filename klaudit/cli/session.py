@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from klaudit.cli.parameters import Failure, Given
 from klaudit.cli.progress import shown_progress
-from klaudit.configuration import Configuration, ConfigurationError, StandardInput, find, load
+from klaudit.configuration import (
+    COMMAND_LINE,
+    Configuration,
+    ConfigurationError,
+    FailOn,
+    Options,
+    StandardInput,
+    find,
+    load,
+)
 from klaudit.configuration_file import did_you_mean
 from klaudit.discover import Targets, locate
 from klaudit.globs import Globs, refusal
@@ -26,17 +35,24 @@ class Session:
     targets: Targets
 
     @classmethod
-    def start(cls, given: Given, **more: object) -> Session:
-        """Reads the configuration; `more` are options of single commands.  Raises Failure for what cannot be used."""
+    def start(
+        cls,
+        given: Given,
+        *,
+        select: tuple[str, ...] | None = None,
+        ignore: tuple[str, ...] | None = None,
+        fail_on: FailOn | None = None,
+    ) -> Session:
+        """Reads the configuration; what was given overrules it.  Raises Failure for what cannot be used."""
         stdin = _standard_input(given)
-        base = Configuration().overruled(stdin=stdin)
-        targets = locate(given.paths, base.options)
+        targets = locate(given.paths, Options(stdin=stdin))
         configuration = configuration_for(targets.root, given.config, isolated=given.isolated)
-        if more.get("select") is not None:
-            configuration = configuration.overruled(ignore=())  # a selection on the command line starts afresh
-        given_ignore, more["ignore"] = more.get("ignore"), None
+        if select is not None or ignore is not None:  # a selection starts afresh, without one more is ignored
+            ignore = (*(configuration.options.ignore if select is None else ()), *(ignore or ()))
         configuration = configuration.overruled(
-            **more,
+            select=select,
+            ignore=ignore,
+            fail_on=fail_on,
             stdin=stdin,
             frameworks=given.frameworks,
             framework_versions=given.framework_versions,
@@ -47,8 +63,6 @@ class Session:
             force_exclude=True if given.force_exclude else None,
             verbose=True if given.verbose else None,
         )
-        if isinstance(given_ignore, tuple):
-            configuration = configuration.overruled(ignore=(*configuration.options.ignore, *given_ignore))
         session = cls(given, configuration, targets)
         session._check_names()
         return session
@@ -68,30 +82,31 @@ class Session:
         options = self.configuration.options
         if options.frameworks or options.framework_versions:
             known = known_frameworks(options.rules)
-            self._check("frameworks", options.frameworks, known, "framework")
-            self._check("framework_versions", options.framework_versions, known, "framework")
-        per_file = [selector for ignores in options.per_file_ignores for selector in ignores.selectors]
+            for field, names in (
+                ("frameworks", options.frameworks),
+                ("framework_versions", options.framework_versions),
+            ):
+                self._refuse(field, [name for name in names if name not in known], known, "framework")
+        per_file = tuple(selector for ignores in options.per_file_ignores for selector in ignores.selectors)
         if options.select or options.ignore or per_file:
             from klaudit.findings import catalogue
             from klaudit.findings.selection import unknown_selectors
 
-            names = catalogue.names()
+            rules = [*catalogue.names(), *catalogue.names().values()]
             for field, selectors in (
                 ("select", options.select),
                 ("ignore", options.ignore),
                 ("per_file_ignores", per_file),
             ):
                 unknown = [each for each in unknown_selectors(selectors) if each.upper() != "ALL"]
-                self._check(field, unknown, [*names, *names.values()], "rule")
+                self._refuse(field, unknown, rules, "rule")
 
-    def _check(self, field: str, given: Iterable[str], known: Iterable[str], what: str) -> None:
-        known = list(known)
-        for name in given:
-            if name not in known:
-                origin = self.configuration.origins.get(field, "command line")
-                place = "" if origin == "command line" else f"{origin}: "
-                hint = did_you_mean(name, known) or "; `klaudit explain` lists them"
-                raise Failure(f"{place}unknown {what} `{name}`{hint}")
+    def _refuse(self, field: str, unknown: Sequence[str], known: Iterable[str], what: str) -> None:
+        if unknown:
+            origin = self.configuration.origins.get(field, COMMAND_LINE)
+            place = "" if origin == COMMAND_LINE else f"{origin}: "
+            lists = {"rule": "; `klaudit explain` lists them", "framework": "; `klaudit frameworks` lists them"}
+            raise Failure(f"{place}unknown {what} `{unknown[0]}`{did_you_mean(unknown[0], known) or lists[what]}")
 
 
 def known_frameworks(rules: tuple[str, ...]) -> list[str]:

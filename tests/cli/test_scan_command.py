@@ -213,6 +213,7 @@ class TestOptions:
             (["--config", "x.toml", "--isolated"], "exclude each other"),
             (["--stdin-filename", "x.sh"], "goes with the path `-`"),
             (["-"], "needs --stdin-filename"),
+            (["--\x1b[2J"], "\\x1b[2J"),
             (["-", "x", "--stdin-filename", "x.sh"], "must be the only path"),
         ],
     )
@@ -280,6 +281,8 @@ class TestConfiguration:
             ("[framework-versions]\nvrl = '1'", "klaudit.toml:1: unknown framework `vrl`"),
             ("[per-file-ignores]\n'*' = ['KLA9']", "klaudit.toml:1: unknown rule `KLA9`"),
             ("][", "klaudit.toml:1: not TOML"),
+            ('"\\u001b[2J" = 1', "unknown key `\\x1b[2J`"),
+            ('frameworks = ["\\u001b[2J"]', "unknown framework `\\x1b[2J`"),
         ],
     )
     def test_a_wrong_file_is_told_with_its_line(
