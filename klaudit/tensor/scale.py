@@ -23,6 +23,7 @@ from klaudit.theory.clamps import Clamp
 VOCABULARY = 151_936
 DISTANCES = (1.8e-4, 4.4e-3, 0.125)  # nats a token: early, in the middle, and late in training
 _ENTROPY_SCALE = 7.0  # deviation of the reference logits: about a nat of entropy, as a language model's tokens have
+_RESCALINGS, _KL_ACCURACY = 20, 0.01
 _LIVE_TENSORS = 12  # of the size chunk x vocabulary, at the worst moment
 
 Progress = Callable[[str], None]
@@ -49,7 +50,7 @@ class Size:
             free, _ = torch.cuda.mem_get_info(device)
             return cls(tokens or 4096, dtype=torch.float32, memory=memory or min(free // 2, 16 << 30))
         return cls(
-            tokens or 24, dtype=torch.float32 if device.type == "mps" else torch.float64, memory=memory or 1 << 30
+            tokens or 16, dtype=torch.float32 if device.type == "mps" else torch.float64, memory=memory or 1 << 30
         )
 
 
@@ -194,13 +195,15 @@ def drawn_log_probs(tokens: int, size: Size, kl: float, generator: torch.Generat
     )
     reference *= _ENTROPY_SCALE
     log_ref = torch.log_softmax(reference, -1)
-    # the KL of a short step grows with its square, so a few rescalings suffice
+    # the KL of a short step grows with its square, so rescaling converges fast near the reference, and fast enough far from it
     length = torch.full((tokens, 1), (2 * kl) ** 0.5, device=device, dtype=size.dtype)
-    for _ in range(3):
+    for _ in range(_RESCALINGS):
         log_pi = torch.log_softmax(reference + length * step, -1)
         reached = (log_pi.exp() * (log_pi - log_ref)).sum(-1, keepdim=True)
-        length = length * (kl / reached.clamp(min=1e-12)).sqrt()
-    return torch.log_softmax(reference + length * step, -1), log_ref
+        if float((reached / kl - 1).abs().max()) < _KL_ACCURACY:
+            break
+        length = length * (kl / reached.clamp(min=kl / 100)).sqrt()
+    return log_pi, log_ref
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from klaudit.tensor.laboratory import Laboratory  # noqa: E402 (only where torch
 from klaudit.tensor.verification import Verification, verify  # noqa: E402
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def single_thread() -> None:
     torch.set_num_threads(1)
 

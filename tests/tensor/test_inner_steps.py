@@ -55,6 +55,6 @@ def test_where_training_ends(loss: Loss, away: float) -> None:
 def test_k3_in_the_loss_ends_where_its_own_objective_says() -> None:
     """Stationary points of -R + beta*KL(ref||pi): pi = beta*ref / (lambda - R)."""
     bandit = Bandit.drawn(count=3)
-    reached = descended(in_loss("k3", "pathwise"), bandit, beta=BETA, rollouts=800, steps=1, rate=4.0).exp()
+    reached = descended(in_loss("k3", "pathwise"), bandit, beta=BETA, rollouts=600, steps=1, rate=20.0).exp()
     multipliers = bandit.reward + BETA * bandit.log_ref.exp() / reached
-    assert float((multipliers.max(-1).values - multipliers.min(-1).values).max()) < 5e-3
+    assert float((multipliers.max(-1).values - multipliers.min(-1).values).max()) < 1e-3
