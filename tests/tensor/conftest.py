@@ -10,9 +10,12 @@ from klaudit.tensor.laboratory import Laboratory  # noqa: E402 (only where torch
 from klaudit.tensor.verification import Verification, verify  # noqa: E402
 
 
+torch.set_num_threads(1)  # for fixtures of the session
+
+
 @pytest.fixture(autouse=True)
 def single_thread() -> None:
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # whatever the test before left
 
 
 @pytest.fixture(scope="session")

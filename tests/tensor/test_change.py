@@ -16,7 +16,7 @@ def term(
     coefficient: float | None = 1e-3,
     **more: object,
 ) -> Term:
-    return Term(placement, estimator, gradient, coefficient, True, "", verdict, **more)  # type: ignore[arg-type]
+    return Term(placement, estimator, gradient, coefficient, True, "", verdict, **more)
 
 
 K1 = term("reward", "k1", "score", "unbiased")

@@ -46,7 +46,7 @@ def test_points_that_cannot_be_shown_break_the_line() -> None:
 @pytest.mark.parametrize("values", [(1.0, 1.0), (0.0, 0.0), (float("nan"), float("nan"))])
 def test_flat_and_empty_charts_are_drawn(values: tuple[float, float]) -> None:
     for scale in ("linear", "log"):
-        ElementTree.fromstring(rendered([Chart("t", "x", "y", (Line("l", (1.0, 2.0), values),), "linear", scale)]))  # type: ignore[arg-type]
+        ElementTree.fromstring(rendered([Chart("t", "x", "y", (Line("l", (1.0, 2.0), values),), "linear", scale)]))
 
 
 def test_weights_over_a_histogram() -> None:

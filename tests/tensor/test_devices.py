@@ -7,12 +7,18 @@ import torch
 
 from klaudit.tensor.backend import choose_device, device_name, exact_dtype, seeded, tolerance
 from klaudit.tensor.claims import theory_claims
+from klaudit.tensor.configurations import sampled_rows, stale_surrogate, surrogate, value
 from klaudit.tensor.errors import TensorError
+from klaudit.tensor.gradients import expected_gradient, moments, objective_gradient
+from klaudit.tensor.groups import Groups, penalty_gradient
+from klaudit.tensor.inner_steps import Bandit, in_loss, penalty_distances, rewarded
 from klaudit.tensor.laboratory import Laboratory
 from klaudit.tensor.numerics import check_numerics
+from klaudit.tensor.objectives import per_position
 from klaudit.tensor.scale import Size, check_scale
 from klaudit.tensor.toy import CLOSE_5, drawn
 from klaudit.tensor.verification import Verification, verify
+from klaudit.theory import Row
 
 CUDA = torch.cuda.is_available()
 needs_cuda = pytest.mark.skipif(not CUDA, reason="no CUDA device: torch.cuda.is_available() is false")
@@ -77,3 +83,30 @@ def test_devices_are_chosen_and_named() -> None:
 def test_an_absent_device_is_said_to_be() -> None:
     with pytest.raises(TensorError, match="no CUDA device"):
         choose_device("cuda")
+
+
+META = torch.device(
+    "meta"
+)  # shapes without numbers: stands in for an accelerator, since it refuses tensors left on the CPU
+
+
+@pytest.mark.parametrize("row", list(sampled_rows()), ids=lambda row: row.id)
+def test_nothing_is_left_on_the_cpu(row: Row, laboratory: Laboratory) -> None:
+    for bench in (laboratory.tokens[0], laboratory.sequences[0]):
+        outcomes = bench.off_policy.to(META, torch.float64)
+        for view in (outcomes.on_policy(), outcomes.off_policy()):
+            assert moments(surrogate(row), view).mean.device == META
+            assert expected_gradient(stale_surrogate(row), view).device == META
+            assert value(row, view).device == META
+            for objective in filter(None, (row.objective, row.stale)):
+                assert objective_gradient(per_position(objective), view).device == META
+
+
+def test_groups_and_bandits_stay_on_their_device() -> None:
+    policy = torch.empty(4, dtype=torch.float64, device=META)
+    for normalisation in ("none", "mean", "leave-one-out", "std"):
+        found = penalty_gradient(Groups.all(4, 3, META), policy, policy, policy, 0.1, normalisation)
+        assert found.device == META
+    bandit = Bandit.drawn(2).to(META, torch.float64)
+    for loss in (rewarded("k1", clip=True), in_loss("k3", "importance-weighted")):
+        assert penalty_distances(loss, bandit, steps=2)[-1].bias.device == META

@@ -62,7 +62,7 @@ CASES: list[tuple[Callable[..., Tensor], Placement, EstimatorName, Gradient, str
 
 
 @pytest.mark.parametrize(("fn", "placement", "estimator", "gradient", "weight", "verdict"), CASES)
-def test_functions_are_identified(fn, placement, estimator, gradient, weight, verdict) -> None:  # type: ignore[no-untyped-def]
+def test_functions_are_identified(fn, placement, estimator, gradient, weight, verdict) -> None:
     found = fingerprint(fn, placement)
     assert (found.estimator, found.gradient, found.score_weight, found.verdict) == (
         estimator,
@@ -140,7 +140,7 @@ def test_tokens_that_depend_on_each_other_are_not_judged() -> None:
         (lambda a, b: a @ b, "raised RuntimeError"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(fn, message) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_judged_is_refused(fn, message) -> None:
     with pytest.raises(TensorError, match=message):
         fingerprint(fn)
 
@@ -168,7 +168,7 @@ def test_assertion_passes_where_it_should() -> None:
         (lambda a, b: b - a, "reward", False, "sign is reversed"),
     ],
 )
-def test_assertion_fails_with_the_sampled_table(fn, placement, per_token, message) -> None:  # type: ignore[no-untyped-def]
+def test_assertion_fails_with_the_sampled_table(fn, placement, per_token, message) -> None:
     with pytest.raises(AssertionError, match=message) as caught:
         assert_unbiased(fn, placement=placement, per_token=per_token)
     assert "w of KL" in str(caught.value)

@@ -43,7 +43,7 @@ def worked_example() -> Outcomes:
         (full_loss, (0.3719, -0.0153, -0.1724, -0.1843)),
     ],
 )
-def test_the_worked_example_of_the_documentation(worked_example: Outcomes, configuration, expected) -> None:  # type: ignore[no-untyped-def]
+def test_the_worked_example_of_the_documentation(worked_example: Outcomes, configuration, expected) -> None:
     found = expected_gradient(configuration, worked_example)[0]
     assert found.tolist() == pytest.approx(expected, abs=5e-5)
 
@@ -102,7 +102,7 @@ def test_return_to_go_and_sequence_sum_have_one_expectation(laboratory: Laborato
 def test_half_the_coefficient_in_both_places_gives_half_the_gradient(laboratory: Laboratory) -> None:
     bench = laboratory.sequences[1]
     for name in ("k1", "k3"):
-        halves = total((0.5, reward(name)), (0.5, loss(name, "pathwise")))  # type: ignore[arg-type]
+        halves = total((0.5, reward(name)), (0.5, loss(name, "pathwise")))
         assert torch.allclose(expected_gradient(halves, bench.on_policy), bench.true / 2, atol=1e-13)
 
 

@@ -45,19 +45,19 @@ def by_brute_force(policy: torch.Tensor, reward: torch.Tensor, size: int, normal
 
 
 @pytest.mark.parametrize("normalisation", ["none", "mean", "leave-one-out", "std"])
-def test_multisets_give_what_all_groups_give(normalisation, policies) -> None:  # type: ignore[no-untyped-def]
+def test_multisets_give_what_all_groups_give(normalisation, policies) -> None:
     policy, _ = policies
     reward = torch.tensor([0.3, -1.0, 0.5, 2.0], dtype=torch.float64)
     found = expected_gradient(Groups.all(4, 4), policy, reward, normalisation)
     assert torch.allclose(found, by_brute_force(policy, reward, 4, normalisation), atol=1e-13)
 
 
-def test_probabilities_of_groups_sum_to_one(policies) -> None:  # type: ignore[no-untyped-def]
+def test_probabilities_of_groups_sum_to_one(policies) -> None:
     assert float(Groups.all(4, 8).probabilities(policies[0]).sum()) == pytest.approx(1, abs=1e-13)
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])
-def test_the_group_mean_scales_by_one_minus_one_over_g(size: int, policies) -> None:  # type: ignore[no-untyped-def]
+def test_the_group_mean_scales_by_one_minus_one_over_g(size: int, policies) -> None:
     policy, reference = policies
     nothing = torch.zeros_like(policy)
     d = policy.log() - reference.log()
@@ -67,7 +67,7 @@ def test_the_group_mean_scales_by_one_minus_one_over_g(size: int, policies) -> N
 
 
 @pytest.mark.parametrize("beta", [1e-3, 1e-2, 1e-1])
-def test_standardised_the_advantage_does_not_know_beta(beta: float, policies) -> None:  # type: ignore[no-untyped-def]
+def test_standardised_the_advantage_does_not_know_beta(beta: float, policies) -> None:
     policy, reference = policies
     groups = Groups.all(4, 8)
     spread = math.sqrt(1 - float((policy**8).sum()))

@@ -14,13 +14,13 @@ BOTH = pytest.mark.parametrize("make", [categorical, autoregressive])
 
 @BOTH
 @pytest.mark.parametrize("kl", [0.0035, 0.2, 0.7])
-def test_distance_is_met_exactly(make, kl) -> None:  # type: ignore[no-untyped-def]
+def test_distance_is_met_exactly(make, kl) -> None:
     outcomes = make(kl, count=3).on_policy()
     assert torch.allclose(reverse_kl(outcomes), torch.full((3,), kl, dtype=torch.float64), rtol=1e-9)
 
 
 @BOTH
-def test_probabilities_sum_to_one_under_every_policy(make) -> None:  # type: ignore[no-untyped-def]
+def test_probabilities_sum_to_one_under_every_policy(make) -> None:
     outcomes = make(0.2, count=3)
     for table in (outcomes.policy, outcomes.reference, outcomes.old):
         assert torch.allclose(outcomes.probabilities(table).sum(-1), torch.ones(3, dtype=torch.float64), atol=1e-13)
@@ -34,7 +34,7 @@ def test_sequences_are_all_there_once() -> None:
 
 
 @BOTH
-def test_scores_average_to_zero(make) -> None:  # type: ignore[no-untyped-def]
+def test_scores_average_to_zero(make) -> None:
     outcomes = make(0.2, count=3).on_policy()
     index = outcomes.tokens.expand(outcomes.policy.shape[:-1])[..., None, None].expand(
         *outcomes.policy.shape[:-1], 1, outcomes.jacobian.shape[-1]
@@ -62,7 +62,7 @@ def test_the_jacobian_is_the_derivative_of_the_network() -> None:
 
 
 @BOTH
-def test_seeds_decide(make) -> None:  # type: ignore[no-untyped-def]
+def test_seeds_decide(make) -> None:
     assert torch.equal(make(0.2, count=2, seed=4).policy, make(0.2, count=2, seed=4).policy)
     assert not torch.equal(make(0.2, count=2, seed=4).policy, make(0.2, count=2, seed=5).policy)
 

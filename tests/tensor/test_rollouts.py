@@ -91,7 +91,7 @@ def test_masked_positions_may_hold_anything() -> None:
         ({"logp": torch.ones(()), "ref_logp": torch.ones(())}, "expected arrays of shape"),
     ],
 )
-def test_what_cannot_be_measured(arrays, message) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_measured(arrays, message) -> None:
     with pytest.raises(TensorError, match=message):
         Rollouts.of(arrays, "file")
 

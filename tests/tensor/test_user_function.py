@@ -126,7 +126,7 @@ def test_values_are_literals_or_text(file: Path) -> None:
         (lambda logp, ref_logp, mask=None: (logp, ref_logp), ("pi", "ref")),
     ],
 )
-def test_log_probabilities_are_told_by_name_then_by_order(fn, expected) -> None:  # type: ignore[no-untyped-def]
+def test_log_probabilities_are_told_by_name_then_by_order(fn, expected) -> None:
     assert bound(fn, {})(*expected) == expected
 
 

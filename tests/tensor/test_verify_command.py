@@ -47,7 +47,7 @@ def test_text(run: Run) -> None:
     assert (
         f"{len(whole.verify(None, seed=0, progress=print).claims)} statements of the theory asserted, all hold"
         in result.output
-    )  # type: ignore[arg-type]
+    )
     assert "KL(pi||ref) (semi-gradient)" in result.output
 
 

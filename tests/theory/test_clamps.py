@@ -26,7 +26,7 @@ def test_k2_clamped_at_ten_is_alive_within_4_47() -> None:
 @pytest.mark.parametrize(
     "clamp", [Clamp("value", 0.2, 3), Clamp("log-ratio", -2, 1), Clamp("value", high=5), Clamp("log-ratio", low=-4)]
 )
-def test_pieces_cover_the_line_in_order(name, placement, clamp) -> None:  # type: ignore[no-untyped-def]
+def test_pieces_cover_the_line_in_order(name, placement, clamp) -> None:
     pieces = clamped(name, placement, clamp).pieces
     assert pieces[0][0] == -math.inf
     assert pieces[-1][1] == math.inf

@@ -101,7 +101,7 @@ def test_without_a_ratio_the_straight_through_form_is_named() -> None:
         (lambda d: -d, lambda d: -1.0, "no-regularisation"),
     ],
 )
-def test_verdicts_of_what_fits_no_row(value, slope, verdict) -> None:  # type: ignore[no-untyped-def]
+def test_verdicts_of_what_fits_no_row(value, slope, verdict) -> None:
     assert identify(box(value, slope), "loss").verdict == verdict
 
 

@@ -83,7 +83,7 @@ def test_ids_are_unique_over_table_and_variants() -> None:
 
 
 @pytest.mark.parametrize("row", [*TABLE.values(), *VARIANTS.values()], ids=lambda row: row.id)
-def test_verdict_and_weight_agree(row) -> None:  # type: ignore[no-untyped-def]
+def test_verdict_and_weight_agree(row) -> None:
     if row.weight is None or row.variant == "length-mean":
         return
     kind = {"unbiased": "line", "unbiased-per-token": "line", "no-regularisation": "constant", "no-gradient": "zero"}
