@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from klaudit.tensor.laboratory import Laboratory  # noqa: E402 (only where torch is)
 from klaudit.tensor.verification import Verification, verify  # noqa: E402
 
-
 torch.set_num_threads(1)  # for fixtures of the session
 
 
