@@ -14,9 +14,9 @@ def place(resolution: Resolution, candidates: Iterable[Effective | None]) -> Spa
     """Where a finding points: the first candidate that is set by hand in the launch's own file, else the launch as a whole."""
     path = resolution.launch.head.path
     for effective in candidates:
-        if effective is not None and effective.setting is not None and effective.setting.span.path == path:
-            if effective.setting.origin != "default":
-                return effective.setting.span
+        setting = effective.setting if effective is not None else None
+        if setting is not None and setting.span.path == path and setting.origin != "default":
+            return setting.span
     return resolution.launch.head
 
 
@@ -43,7 +43,7 @@ def describe(state: TermState) -> str:
 def quote(effective: Effective) -> str:
     """`name=value`, and whether that is a default."""
     shown = f"{effective.name}={show(effective.value)}"
-    return shown if effective.setting is not None else f"{shown} by default"
+    return f"{shown} by default" if effective.setting is None or effective.setting.origin == "default" else shown
 
 
 def show(value: Value) -> str:

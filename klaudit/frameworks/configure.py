@@ -93,6 +93,11 @@ class Configurer:
             match.framework, match.trainer, None, "config", source.path, "", head, "", (), configuration, (), version
         )
 
+    def most_certain(self, frameworks: Sequence[Framework], path: str) -> Framework:
+        """Of frameworks with the same entry points, the one that the tree says most about; the first of equals."""
+        certainty = ("option", "vendored", "lockfile", "requirement", "assumed")
+        return min(frameworks, key=lambda each: certainty.index(self._detector.version(each, path).source))
+
     def _version(self, framework: Framework, source: Source) -> FrameworkVersion:
         version = self._detector.version(framework, source.path)
         if version.source in ("requirement", "assumed"):

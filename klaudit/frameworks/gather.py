@@ -15,7 +15,7 @@ from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch
 from klaudit.frameworks.rules import Framework, NeverExisted
-from klaudit.frameworks.systems.keys import dotted_keys
+from klaudit.frameworks.systems.keys import dotted_keys, read_keys
 from klaudit.model import Problem
 from klaudit.readers.document import Command, ConfigObject, PythonDocument, ShellDocument, TreeDocument, Word
 from klaudit.readers.invocation import Invocation, invocation
@@ -120,7 +120,7 @@ class Gatherer:
             self._shell(shell, gathered)
 
     def _keys(self, source: Source, gathered: Gathered) -> None:
-        for document in _documents(source):
+        for document in read_keys(source):
             keys = dotted_keys(document)
             for match in _one_a_framework(self._index.file(source.path, keys)):
                 gathered.launches.append(self._configurer.of_file(match, document))
@@ -167,10 +167,13 @@ class Gatherer:
     def _matches(self, started: Invocation, path: str) -> list[ProgramMatch]:
         found = self._index.programs(started)
         if found:
-            return [match for match in found if match.framework is found[0].framework]
-        program = self._programs.file(started, path) if started.kind != "program" else None
+            best = self._configurer.most_certain([match.framework for match in found], path)
+            return [match for match in found if match.framework is best]
+        program = self._programs.file(started, path)
         if program is not None and (used := self._used_by(program)):
             return used
+        if started.kind == "program":
+            return []
         names = frozenset(_names(started.arguments))
         named = self._index.naming(names) if names else []
         for match in named:
@@ -229,21 +232,6 @@ class Gatherer:
             return self._tree.source(path)
         except (OSError, TooLargeError):
             return None
-
-
-def _documents(source: Source) -> tuple[TreeDocument, ...]:
-    match posixpath.splitext(source.path)[1].lower():
-        case ".json":
-            from klaudit.readers.json import read_json
-
-            return (read_json(source),)
-        case ".toml":
-            from klaudit.readers.toml import read_toml
-
-            return (read_toml(source),)
-    from klaudit.readers.yaml import read_yaml
-
-    return read_yaml(source)
 
 
 def _names(words: Iterable[Word]) -> Iterator[str]:

@@ -67,11 +67,15 @@ class Resolver:
 
     def value(self, found: Found) -> tuple[Value, Written | None]:
         """The resolved value of an item and, where an interpolation led to another key, that key's place."""
-        self._steps = 0
         try:
-            target = self._follow(found)
+            return self.strict_value(found)
         except UnresolvedError as error:
             return _unknown(found, error), None
+
+    def strict_value(self, found: Found) -> tuple[Value, Written | None]:
+        """The same.  Raises UnresolvedError for an interpolation that cannot be resolved."""
+        self._steps = 0
+        target = self._follow(found)
         if not isinstance(target, Found):
             return target, None
         return self._plain(target), None if target.item is found.item else target.item.written

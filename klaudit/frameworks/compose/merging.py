@@ -120,7 +120,7 @@ class Work:
         found = resolver.find(name)
         if found is None or (isinstance(found.item, Leaf) and found.item.is_missing):
             return None
-        return resolver.value(found)[0]
+        return resolver.strict_value(found)[0]
 
     def _merge(
         self, target: Branch, source: Branch, above: tuple[Container, ...], name: tuple[str, ...], *, adds: bool

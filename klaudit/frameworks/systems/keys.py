@@ -5,9 +5,26 @@ from __future__ import annotations
 from klaudit.model import Setting, Unknown
 from klaudit.readers.document import MappingNode, Node, SequenceNode, TreeDocument
 from klaudit.readers.scalars import Dialect, resolve_scalar
+from klaudit.readers.source import Source
 
 _MAX_SETTINGS = 5_000
 _DIALECTS: dict[str, Dialect] = {"json": "json", "toml": "toml"}
+
+
+def read_keys(source: Source) -> tuple[TreeDocument, ...]:
+    """The documents of a YAML, JSON or TOML file, told by its suffix.  Raises UnreadableError."""
+    match source.path.rpartition(".")[2].lower():
+        case "json":
+            from klaudit.readers.json import read_json
+
+            return (read_json(source),)
+        case "toml":
+            from klaudit.readers.toml import read_toml
+
+            return (read_toml(source),)
+    from klaudit.readers.yaml import read_yaml
+
+    return read_yaml(source)
 
 
 def dotted_keys(document: TreeDocument) -> frozenset[str]:

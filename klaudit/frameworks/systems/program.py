@@ -11,9 +11,12 @@ from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Configuration
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, ProgramMatch
+from klaudit.frameworks.systems.dotlist import dotlist_configuration
 from klaudit.frameworks.systems.flags import flags_configuration
+from klaudit.frameworks.systems.keys import file_settings, read_keys
 from klaudit.frameworks.systems.layered import LayeredConfiguration
-from klaudit.model import FrameworkVersion, Span
+from klaudit.frameworks.systems.own_defaults import OwnDefaults
+from klaudit.model import FrameworkVersion, Setting, Span
 from klaudit.readers.document import TreeDocument, Word
 from klaudit.readers.invocation import Invocation
 from klaudit.tree import Tree
@@ -35,19 +38,40 @@ class ProgramConfigurer:
         self._tree = tree
         self._detector = detector
         self._programs = programs
-        self._classes = classes
+        self._own = OwnDefaults(tree, classes)
 
     def configure(
         self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
     ) -> tuple[Configuration, str]:
         """The effective configuration of a command, and the name of its primary config where it has one."""
-        match match.entry_point.system:
-            case "hydra":
-                return self._hydra(match, invocation, path)
-            case "flags":
-                return flags_configuration(match.trainer, invocation.arguments), ""
-            case _:
-                return flags_configuration(match.trainer, invocation.arguments), ""
+        entry = match.entry_point
+        if entry.system == "hydra":
+            return self._hydra(match, invocation, path)
+        root = self._detector.vendored_root(match.framework, path)
+        base = dict(self._own.of(match.trainer, root, version, invocation.target))
+        if entry.system == "dotlist":
+            words = invocation.arguments
+            file = self._config_file(_value_of(words, entry.config_flag), invocation, path) if entry.config_flag else ()
+            return dotlist_configuration(words, base | {setting.name: setting for setting in file}), ""
+        file = (
+            self._config_file(_flag_value(invocation.arguments, entry.config_flag), invocation, path)
+            if entry.config_flag
+            else ()
+        )
+        return flags_configuration(
+            match.trainer, invocation.arguments, base | {setting.name: setting for setting in file}
+        ), ""
+
+    def _config_file(self, name: str | None, invocation: Invocation, path: str) -> Sequence[Setting]:
+        """The keys of a config file named among the arguments; empty where the tree does not hold it."""
+        if not name:
+            return ()
+        for folder in (invocation.directory or ".", ".", posixpath.dirname(path)):
+            candidate = posixpath.normpath(posixpath.join(folder, name))
+            source = self._tree.source(candidate) if self._tree.is_file(candidate) else None
+            if source is not None:
+                return [setting for document in read_keys(source) for setting in file_settings(document)]
+        return ()
 
     def _hydra(self, match: ProgramMatch, invocation: Invocation, path: str) -> tuple[Configuration, str]:
         options, overrides = _split(invocation.arguments)
@@ -96,8 +120,6 @@ class ProgramConfigurer:
 
     def file(self, match: FileMatch, document: TreeDocument, version: FrameworkVersion) -> tuple[Configuration, Span]:
         """The configuration of a config file by itself, and its head: the first key that marks it."""
-        from klaudit.frameworks.systems.keys import file_settings
-
         settings = file_settings(document)
         marks = set(match.signature.any_of) | set(match.signature.all_of)
         head = next((setting.span for setting in settings if setting.name in marks), None)
@@ -125,3 +147,25 @@ def _split(words: Iterable[Word]) -> tuple[dict[str, str], list[Word]]:
         elif "=" in shown or shown.startswith("~") or (text is None and shown):
             overrides.append(word)
     return options, overrides
+
+
+def _value_of(words: Iterable[Word], key: str) -> str | None:
+    """The value of the last `key=value`."""
+    found = None
+    for word in words:
+        name, equals, value = (word.text or "").partition("=")
+        if equals and name == key:
+            found = value
+    return found
+
+
+def _flag_value(words: Sequence[Word], flag: str) -> str | None:
+    """The value of the last `--flag value` or `--flag=value`."""
+    found = None
+    for at, word in enumerate(words):
+        text = word.text or ""
+        if text == flag and at + 1 < len(words):
+            found = words[at + 1].text
+        elif text.startswith(flag + "="):
+            found = text[len(flag) + 1 :]
+    return found

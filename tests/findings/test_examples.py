@@ -1,0 +1,50 @@
+"""Every wrong example of the catalogue raises its finding, and no right one does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from klaudit.configuration import Options
+from klaudit.engine import scan
+from klaudit.findings import catalogue
+from klaudit.findings.catalogue import Entry, Example
+from klaudit.frameworks.load import load_frameworks
+from klaudit.discover import Prefilter
+from klaudit.scanner import Scanner
+from klaudit.tree import Tree
+
+CASES = [
+    pytest.param(entry, example, id=f"{entry.id}-{at}")
+    for entry in catalogue.load()
+    for at, example in enumerate(entry.examples)
+]
+
+
+def found(folder: Path, example: Example, text: str) -> set[str]:
+    (folder / f"example.{example.language}").write_text(text, encoding="utf-8")
+    report = scan([str(folder)], Options(framework_versions=dict(example.versions), verbose=True))
+    assert not report.errors
+    return {finding.rule for finding in report.findings}
+
+
+@pytest.mark.parametrize(("entry", "example"), CASES)
+def test_wrong_and_right(entry: Entry, example: Example, tmp_path: Path) -> None:
+    assert entry.id in found(tmp_path, example, example.wrong)
+    assert entry.id not in found(tmp_path, example, example.right)
+
+
+@pytest.mark.parametrize(("entry", "example"), CASES)
+def test_the_prefilter_lets_wrong_examples_pass(entry: Entry, example: Example) -> None:
+    scanner = Scanner(Tree("."), [], Options())
+    assert Prefilter(scanner.keywords).may_matter(example.wrong.encode())
+
+
+def test_the_catalogue_is_complete_and_consistent() -> None:
+    ids = [entry.id for entry in catalogue.load()]
+    assert len(ids) == len(set(ids)) == len(catalogue.names())
+    frameworks = {framework.id for framework in load_frameworks()}
+    for entry in catalogue.load():
+        assert entry.why and entry.fix and entry.summary and entry.severity in ("error", "warning", "note")
+        assert {name for example in entry.examples for name, _ in example.versions} <= frameworks
