@@ -9,8 +9,9 @@ from dataclasses import replace
 from klaudit.model import Setting
 from klaudit.readers.document import Argument, ConfigObject
 from klaudit.readers.python import functions
-from klaudit.readers.python.changes import condition_of, merge
+from klaudit.readers.python.changes import condition_of
 from klaudit.readers.python.commands import STARTERS
+from klaudit.readers.python.containers import merge
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.names import dotted

@@ -121,7 +121,9 @@ class CommandReader:
             scope = site.place.scope
             found = reaching(site.target, Place(scope, site.place.block, EVER - 1), self.evaluator.runs)
             if found is not None and found.binding is not None and found.binding.value is site.node:
-                return self.evaluator.named(site.target, found) or self.evaluator.evaluate(site.node, site.place)
+                return self.evaluator.named(site.target, found, site.place) or self.evaluator.evaluate(
+                    site.node, site.place
+                )
         return self.evaluator.evaluate(site.node, site.place)
 
     def _command(self, items: Items, node: ast.expr, place: Place, given: dict[str, Pair]) -> None:

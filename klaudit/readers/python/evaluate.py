@@ -6,16 +6,18 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from klaudit.readers.python import changes, functions, objects, strings
+from klaudit.readers.python import changes, containers, functions, objects, strings
 from klaudit.readers.python.facts import Facts
 from klaudit.readers.python.literals import plain, spell
-from klaudit.readers.python.names import dotted, names_in, root_and_path
+from klaudit.readers.python.names import dotted, names_in, root_and_path, same_object
 from klaudit.readers.python.operators import arithmetic, compared
 from klaudit.readers.python.results import (
     MAX_ITEMS,
+    REST,
     Constant,
     Fragment,
     Items,
+    Made,
     Opaque,
     Pair,
     Result,
@@ -26,7 +28,7 @@ from klaudit.readers.python.results import (
     unique,
     used_at,
 )
-from klaudit.readers.python.scopes import Binding, Block, Place, Reaching, Scope, position_of, reaching
+from klaudit.readers.python.scopes import Binding, Block, Change, Place, Reaching, Scope, position_of, reaching
 from klaudit.readers.python.symbols import qualified
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ class Evaluator:
         self.module = module
         self.classes = {id(site.node): site for site in facts.classes}
         self.option: Callable[[tuple[str, ...], Place], Opaque | None] = lambda parts, place: None
+        self._changes: dict[str, list[Change]] = {}
+        for change in facts.changes:
+            self._changes.setdefault(change.root, []).append(change)
+        self._aliases: dict[str, set[str]] = {}
+        for target, value in facts.aliases:
+            for name in same_object(value):
+                self._aliases.setdefault(name, set()).add(target)
         self.environment_names = _environment_names(facts)
         self._bound: dict[int, Result] = {}
         self._changed: dict[int, Result] = {}
@@ -100,7 +109,7 @@ class Evaluator:
             return self.opaque(binding.value, place)
         self._busy.add(key)
         at = Place(place.scope, binding.block, self._start_of(binding))
-        result = self.evaluate(binding.value, at)
+        result = self._stored(binding.value, at)
         if binding.kind == "element":
             known = isinstance(result, Items) and not result.open and binding.element < len(result.items)
             result = (
@@ -110,6 +119,30 @@ class Evaluator:
         self._bound[key] = result
         return result
 
+    def _stored(self, node: ast.expr, place: Place) -> Result:
+        """A value that is kept under another name or in a container: unknown if it is changed under its own name afterwards."""
+        result = self.evaluate(node, place)
+        if isinstance(result, (Items, Table, Made)):
+            for name in same_object(node):
+                if any(change.position > place.position for change in self.changes_of(name)):
+                    return Opaque((name,), result.start, result.end)
+        return result
+
+    def _aliases_of(self, name: str) -> set[str]:
+        """Other names that the module gives to what `name` is bound to."""
+        found: set[str] = set()
+        pending = [name]
+        while pending:
+            for alias in self._aliases.get(pending.pop(), ()):
+                if alias not in found:
+                    found.add(alias)
+                    pending.append(alias)
+        return found
+
+    def changes_of(self, name: str) -> list[Change]:
+        """Changes made through a name anywhere in the module."""
+        return self._changes.get(name, [])
+
     def changed(self, value: ast.expr, place: Place) -> Result:
         """What a change's operand came to where the change stands."""
         key = id(value)
@@ -118,7 +151,7 @@ class Evaluator:
         if key in self._busy:
             return self.opaque(value, place)
         self._busy.add(key)
-        result = self.evaluate(value, place)
+        result = self._stored(value, place)
         self._busy.discard(key)
         self._changed[key] = result
         return result
@@ -153,7 +186,7 @@ class Evaluator:
             if node.id == "__name__":  # the file is judged as the program that runs
                 return Text((Fragment("__main__", start, end),), start, end)
             return Opaque((node.id,), start, end)
-        result = self.named(node.id, found)
+        result = self.named(node.id, found, place)
         if isinstance(result, Text):
             return Text(tuple(used_at(fragment, start, end) for fragment in result.fragments), result.start, result.end)
         if result is not None:
@@ -161,14 +194,16 @@ class Evaluator:
         imported = found.binding is not None and found.binding.kind == "import"
         return Opaque((found.binding.symbol if found.binding is not None and imported else node.id,), start, end)
 
-    def named(self, name: str, found: Reaching) -> Result | None:
-        """What a name is where `found` says which binding it sees, with what was changed in it since."""
+    def named(self, name: str, found: Reaching, use: Place) -> Result | None:
+        """What a name used at `use` is, where `found` says which binding it sees, with what was changed in it since."""
         if found.binding is None:
             return None
         result = self.bound(found.binding, found.place)
-        if result is None or name not in found.place.scope.changes:
+        if isinstance(result, (Items, Table, Made)) and any(alias in self._changes for alias in self._aliases_of(name)):
+            return Opaque((name,), result.start, result.end)
+        if result is None or name not in self._changes:
             return result
-        return changes.with_changes(self, result, name, found)
+        return changes.with_changes(self, result, name, found, use)
 
     def _attribute(self, node: ast.Attribute, place: Place) -> Result:
         start, end = self.module.start(node), self.module.end(node)
@@ -183,7 +218,7 @@ class Evaluator:
             if binding.kind == "import":
                 return Opaque((".".join((binding.symbol, *path)),), start, end)
             if not path:  # self.x
-                known = self.named(root, found)
+                known = self.named(root, found, place)
                 if known is not None:
                     return known
             elif binding.kind in ("value", "element", "class"):
@@ -246,9 +281,9 @@ class Evaluator:
                     unseen.extend(part.open)
                 else:
                     unseen.extend(hangs_on([part]))
-                    items.append(Opaque(hangs_on([part]), self.module.start(element), self.module.end(element), "*"))
+                    items.append(Opaque(hangs_on([part]), self.module.start(element), self.module.end(element), REST))
             else:
-                items.append(self.evaluate(element, place))
+                items.append(self._stored(element, place))
         return Items(tuple(items), self.module.start(node), self.module.end(node), unique(unseen))
 
     def _table(self, node: ast.Dict, place: Place) -> Result:
@@ -256,7 +291,7 @@ class Evaluator:
         unseen: list[str] = []
         for key_node, value_node in zip(node.keys[:MAX_ITEMS], node.values[:MAX_ITEMS], strict=True):
             if key_node is None:
-                changes.merge(self.evaluate(value_node, place), pairs, unseen)
+                containers.merge(self.evaluate(value_node, place), pairs, unseen)
                 continue
             key = key_node.value if isinstance(key_node, ast.Constant) else None
             if not isinstance(key, str) or self.module.start(key_node) in self.module.blanked:
@@ -272,7 +307,7 @@ class Evaluator:
     def pair(self, key: str, first: ast.expr | ast.keyword, value: ast.expr, place: Place) -> Pair:
         """The entry that begins at `first`."""
         start, end = self.module.start(value), self.module.end(value)
-        return Pair(key, self.evaluate(value, place), self.module.start(first), end, start, end)
+        return Pair(key, self._stored(value, place), self.module.start(first), end, start, end)
 
     def _subscript(self, node: ast.Subscript, place: Place) -> Result:
         holder = self.evaluate(node.value, place)
@@ -317,7 +352,7 @@ class Evaluator:
     def _combined(self, node: ast.BinOp, left: Result, right: Result) -> Result:
         start, end = self.module.start(node), self.module.end(node)
         if isinstance(node.op, ast.Add):
-            added = changes.add(left, right, start, end)
+            added = containers.add(left, right, start, end)
             if added is not None:
                 return added
         if isinstance(node.op, ast.BitOr) and isinstance(left, Table) and isinstance(right, Table):

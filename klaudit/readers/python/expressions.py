@@ -6,13 +6,20 @@ import ast
 import re
 
 from klaudit.readers.python.facts import Facts, Site
-from klaudit.readers.python.scopes import Binding, Block, Place, Scope, end_of
+from klaudit.readers.python.names import dotted, root_and_path, root_of
+from klaudit.readers.python.scopes import Binding, Block, Change, Place, Scope, end_of
 
 _KEPT_CALLS = frozenset(
     {  # calls that matter without keywords
         "add_argument", "add_parser", "set_defaults", "option", "from_dict", "model_validate", "parse_obj",
         "system", "popen", "run", "Popen", "call", "check_call", "check_output", "getoutput", "getstatusoutput",
         "create_subprocess_exec", "create_subprocess_shell", "execv", "execvp", "execl", "execlp", "run_cell_magic",
+    }
+)  # fmt: skip
+_CHANGING = frozenset(
+    {  # methods that change their object, and setattr()
+        "append", "extend", "insert", "update", "setdefault", "merge_with", "setattr",
+        "pop", "popitem", "clear", "remove", "sort", "reverse", "add", "discard", "appendleft", "extendleft",
     }
 )  # fmt: skip
 _KEPT_ENDINGS = ("Config", "Arguments", "Args", "Trainer", "Strategy", "Params", "Parser")
@@ -45,6 +52,7 @@ class ExpressionWalker:
         self._data = data
         self._starts = starts
         self._inner_dicts: set[int] = set()
+        self._owners: dict[int, ast.expr] = {}  # by id of a list: the function it is an argument of
 
     def walk(self, root: ast.expr, place: Place) -> None:
         """Visits everything in `root`, which stands at `place`."""
@@ -75,7 +83,9 @@ class ExpressionWalker:
                     here.extend(node.values)
                 elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
                     if node.elts and type(node.elts[0]) in _FIRST_ELEMENTS:
-                        self.facts.sequences.append(Site(node, place, self.targets.get(id(node))))
+                        self.facts.sequences.append(
+                            Site(node, place, self.targets.get(id(node)), self._owners.get(id(node)))
+                        )
                     here.extend(node.elts)
                 elif isinstance(node, ast.NamedExpr):
                     self._named(node, place)
@@ -97,6 +107,39 @@ class ExpressionWalker:
         if self._is_command_line(value):
             self.facts.texts.append(Site(value, place, target))
 
+    def change(
+        self,
+        root: str,
+        path: tuple[str, ...],
+        how: str,
+        values: tuple[ast.expr, ...],
+        node: ast.stmt | ast.expr,
+        place: Place,
+        keywords: tuple[ast.keyword, ...] = (),
+    ) -> None:
+        """Notes that something is done to the object under a name."""
+        self.facts.changes.append(
+            Change(root, path, how, end_of(node), place.scope, place.block, values, keywords, node)
+        )
+
+    def _changing_call(self, node: ast.Call, name: str, place: Place) -> None:
+        """`x.append(v)` and its kind; `setattr(x, "a", v)` and `OmegaConf.update(x, "a.b", v)` as the assignments they are."""
+        function = node.func
+        setter = name == "setattr" and len(node.args) == 3
+        if isinstance(function, ast.Attribute):
+            setter = name == "update" and len(node.args) >= 3
+            if not setter and (parts := dotted(function.value)) is not None:
+                root, path = root_and_path(parts)
+                self.change(root, path, name, tuple(node.args), node, place, tuple(node.keywords))
+        if setter:
+            holder, key, value = node.args[:3]
+            parts = dotted(holder)
+            if parts is not None and isinstance(key, ast.Constant) and isinstance(key.value, str):
+                root, path = root_and_path((*parts, *key.value.split(".")))
+                self.change(root, path, "=", (value,), node, place)
+            elif (unknown := root_of(holder)) is not None:
+                self.change(unknown, (), "?=", (value,), node, place)
+
     def _named(self, node: ast.NamedExpr, place: Place) -> None:
         scope = place.scope
         while scope.kind == "inner" and scope.parent is not None:
@@ -113,11 +156,15 @@ class ExpressionWalker:
             if isinstance(function, ast.Name)
             else ""
         )
+        if name in _CHANGING:
+            self._changing_call(node, name, place)
         if node.keywords or name in _KEPT_CALLS or name.endswith(_KEPT_ENDINGS):
             self.facts.calls.append(Site(node, place, self.targets.get(id(node))))
             for keyword in node.keywords:
                 if keyword.arg is None and isinstance(keyword.value, ast.Dict):
                     self._inner_dicts.add(id(keyword.value))
+                elif type(keyword.value) is ast.List:
+                    self._owners[id(keyword.value)] = function
                 elif keyword.arg == "entrypoint" and self._is_command_line(keyword.value):
                     self.facts.texts.append(Site(keyword.value, place))
         if (

@@ -10,11 +10,12 @@ from klaudit.readers.python.scopes import Change, Place, Scope
 
 @dataclass(slots=True)
 class Site:
-    """A node and where it stands; `target` is the name that it is bound to, `nested` marks a dict within a dict."""
+    """A node and where it stands; `target` is the name that it is bound to, `owner` the function that it is an argument of."""
 
     node: ast.expr
     place: Place
     target: str | None = None
+    owner: ast.expr | None = None
 
 
 @dataclass(slots=True)
@@ -36,4 +37,5 @@ class Facts:
     classes: list[ClassSite] = field(default_factory=list)
     functions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Place]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    aliases: list[tuple[str, ast.expr]] = field(default_factory=list)  # names bound to what other names may be
     imports: list[tuple[str, str]] = field(default_factory=list)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from klaudit.readers.python import strings
-from klaudit.readers.python.changes import merge
+from klaudit.readers.python.containers import merge
 from klaudit.readers.python.objects import as_table
 from klaudit.readers.python.results import (
     Constant,
@@ -95,7 +95,7 @@ def keywords(evaluator: Evaluator, node: ast.Call, place: Place) -> tuple[tuple[
         if keyword.arg is not None:
             pairs.append(evaluator.pair(keyword.arg, keyword, keyword.value, place))
         else:
-            merge(evaluator.evaluate(keyword.value, place), pairs, unseen)
+            merge(evaluator.evaluate(keyword.value, place), pairs, unseen, may_override=False)
     return tuple(pairs), unique(unseen)
 
 

@@ -51,3 +51,21 @@ def names_in(node: ast.expr) -> tuple[str, ...]:
         else:
             pending.extend(child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr))
     return tuple(dict.fromkeys(found))
+
+
+def same_object(node: ast.expr) -> tuple[str, ...]:
+    """The names whose very object an expression may be: `x`, `x if c else y`, `x or y`."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    if isinstance(node, ast.IfExp):
+        return (*same_object(node.body), *same_object(node.orelse))
+    if isinstance(node, ast.BoolOp):
+        return tuple(name for value in node.values for name in same_object(value))
+    return ()
+
+
+def root_of(node: ast.expr) -> str | None:
+    """The name that an assignment's target changes something in."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

@@ -19,11 +19,11 @@ FIELD_MAKERS = ("field", "Field", "ib", "attrib", "FieldInfo")
 
 def held(evaluator: Evaluator, node: ast.Attribute, place: Place) -> Result | None:
     """What `object.name` is, None where the object's making does not say."""
-    site = local_class(evaluator, node.value, place) if isinstance(node.value, ast.Name) else None
-    if site is not None:
-        if is_enum(site):
-            return None
-        return _with_assignment(evaluator, node, place) or class_default(evaluator, site, node.attr)
+    holder = node.value
+    site = local_class(evaluator, holder, place) if isinstance(holder, ast.Name) else None
+    if site is not None and isinstance(holder, ast.Name):
+        assigned = any(change.path == (node.attr,) for change in evaluator.changes_of(holder.id))
+        return None if assigned or is_enum(site) else class_default(evaluator, site, node.attr)
     if node.attr == "value" and isinstance(node.value, ast.Attribute) and isinstance(node.value.value, ast.Name):
         site = local_class(evaluator, node.value.value, place)
         return class_default(evaluator, site, node.value.attr) if site is not None and is_enum(site) else None
@@ -39,20 +39,6 @@ def held(evaluator: Evaluator, node: ast.Attribute, place: Place) -> Result | No
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
         site = local_class(evaluator, call.func, place)
         return class_default(evaluator, site, node.attr) if site is not None else None
-    return None
-
-
-def _with_assignment(evaluator: Evaluator, node: ast.Attribute, place: Place) -> Result | None:
-    """`Settings.beta` after `Settings.beta = v` somewhere in the same scope: known only where it was never assigned."""
-    assert isinstance(node.value, ast.Name)
-    scope = place.scope
-    while scope is not None:
-        for change in scope.changes.get(node.value.id, ()):
-            if change.path == (node.attr,):
-                return evaluator.opaque(node, place)
-        if scope.parent is None:
-            break
-        scope = scope.parent
     return None
 
 

@@ -9,7 +9,7 @@ from klaudit.model import Setting, Unknown, Value
 from klaudit.readers.document import ConfigObject
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
-from klaudit.readers.python.results import Items, Opaque, Result, Text, value_of
+from klaudit.readers.python.results import REST, Items, Opaque, Result, Text, value_of
 from klaudit.readers.python.scopes import EVER, Place, reaching
 from klaudit.readers.python.shell_text import text_range, words_of
 from klaudit.readers.python.strings import sliced, split, with_holes
@@ -68,7 +68,7 @@ class OverrideReader:
         words = words_of(self.module, items)
         return ConfigObject(
             "overrides",
-            site.target or "",
+            self.evaluator.qualified(site.owner, site.place) if site.owner is not None else site.target or "",
             settings,
             span,
             site.target,
@@ -101,7 +101,9 @@ class OverrideReader:
         if site.target is not None:
             found = reaching(site.target, Place(site.place.scope, site.place.block, EVER - 1), self.evaluator.runs)
             if found is not None and found.binding is not None and found.binding.value is site.node:
-                return self.evaluator.named(site.target, found) or self.evaluator.evaluate(site.node, site.place)
+                return self.evaluator.named(site.target, found, site.place) or self.evaluator.evaluate(
+                    site.node, site.place
+                )
         return self.evaluator.evaluate(site.node, site.place)
 
     def _settings(self, items: Items) -> tuple[Setting, ...]:
@@ -170,4 +172,4 @@ def _after(text: Text) -> tuple[int, int]:
 
 
 def _is_rest(item: Result) -> bool:
-    return isinstance(item, Opaque) and item.text == "*"
+    return isinstance(item, Opaque) and item.text == REST

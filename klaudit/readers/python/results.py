@@ -13,6 +13,7 @@ from klaudit.model import Unknown, Value
 
 MAX_TEXT = 200_000  # characters of one text; doubling a string in a loop of names must not eat the memory
 MAX_ITEMS = 10_000
+REST = "*"  # the text of an unknown that stands for any number of items
 
 
 @dataclass(slots=True)
@@ -139,7 +140,7 @@ def value_of(result: Result) -> Value:
             values: list[Value] = [value_of(item) for item in result.items]
             return [*values, Unknown(result.open)] if result.open else values
         case Table():
-            return {pair.key: value_of(pair.value) for pair in result.pairs}
+            return Unknown(result.open) if result.open else {pair.key: value_of(pair.value) for pair in result.pairs}
         case Made():
             return Unknown((f"{result.symbol}()",), result.symbol)
         case Opaque():
@@ -160,11 +161,18 @@ def truth(result: Result) -> bool | None:
                 else None
             )
         case Items():
-            return True if result.items else None if result.open else False
+            return _filled(result.items, result.open)
         case Table():
-            return True if result.pairs else None if result.open else False
+            return _filled(tuple(pair.value for pair in result.pairs), result.open)
         case _:
             return None
+
+
+def _filled(parts: tuple[Result, ...], unseen: tuple[str, ...]) -> bool | None:
+    """Whether a container has anything in it; what stands there under a condition may be missing."""
+    if any(not isinstance(part, Opaque) or (part.maybe is None and part.text != REST) for part in parts):
+        return True
+    return None if parts or unseen else False
 
 
 def hangs_on(results: Iterable[Result]) -> tuple[str, ...]:

@@ -10,13 +10,17 @@ from typing import Literal, NamedTuple, TypeAlias
 EVER = 1 << 62  # the position of uses that come when everything at the scope's own level has run
 
 ScopeKind: TypeAlias = Literal["module", "function", "class", "inner"]
-BlockKind: TypeAlias = Literal["body", "arm", "loop", "handler"]
+BlockKind: TypeAlias = Literal["body", "arm", "loop", "tried", "handler"]
 BindingKind: TypeAlias = Literal["value", "element", "import", "class", "function", "parameter", "other"]
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Statements that run together.  An `arm` runs when `test` comes out as `wanted`; arms of one `owner` exclude each other."""
+    """Statements that run together.
+
+    An `arm` runs when `test` comes out as `wanted`; arms of one `owner` exclude each other.  What is `tried` may stop half-way and go
+    on after its `handler`.
+    """
 
     kind: BlockKind
     parent: Block | None = None
@@ -47,6 +51,7 @@ class Binding:
     element: int = 0
     symbol: str = ""
     node: ast.AST | None = None
+    elsewhere: bool = False  # by a function that declares the name global: it happens whenever that is called
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +69,7 @@ class Change:
     block: Block
     values: tuple[ast.expr, ...]
     keywords: tuple[ast.keyword, ...]
-    node: ast.stmt
+    node: ast.stmt | ast.expr
 
 
 @dataclass(slots=True, eq=False)
@@ -77,15 +82,18 @@ class Scope:
     site: Place | None  # where it stands in its parent
     root: Block
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    changes: dict[str, list[Change]] = field(default_factory=dict)
-    outer_names: set[str] = field(default_factory=set)  # declared global or nonlocal
+    outer_names: dict[str, Literal["global", "nonlocal"]] = field(default_factory=dict)  # as declared
 
     def bind(self, binding: Binding) -> None:
         scope = self
-        if binding.name in self.outer_names:
+        declared = self.outer_names.get(binding.name)
+        if declared is not None:
             while scope.parent is not None:
                 scope = scope.parent
-            binding.block = Block("handler", scope.root)  # it happens if the function is called
+                if declared == "nonlocal" and scope.kind == "function" and binding.name in scope.bindings:
+                    break
+            binding.elsewhere = True
+            binding.block = scope.root
         scope.bindings.setdefault(binding.name, []).append(binding)
 
 
@@ -122,10 +130,12 @@ def reaching(name: str, place: Place, runs: Runs) -> Reaching | None:
     `runs` says whether a block runs, None where that cannot be known.
     """
     scope = place.scope
-    used_in = scope
+    used_in, is_global = scope, False
     while True:
         bindings = scope.bindings.get(name)
-        if bindings is not None and name not in scope.outer_names and (scope.kind != "class" or scope is used_in):
+        is_global = is_global or scope.outer_names.get(name) == "global"
+        passed_over = name in scope.outer_names or (scope.kind == "class" and scope is not used_in) or is_global
+        if bindings is not None and (not passed_over or scope.kind == "module"):
             return _within(bindings, place, runs)
         if scope.site is None:
             return None
@@ -137,11 +147,14 @@ def reaching(name: str, place: Place, runs: Runs) -> Reaching | None:
 def _within(bindings: list[Binding], place: Place, runs: Runs) -> Reaching:
     if len(bindings) == 1:
         only = bindings[0]
-        if only.block.parent is None and only.block.kind == "body" and only.position <= place.position:
+        if only.block.parent is None and only.position <= place.position and not only.elsewhere:
             return Reaching(only, (), place)  # bound once, at its scope's own level: most names are
     best: Binding | None = None
     perhaps: list[Binding] = []
+    elsewhere = [binding for binding in bindings if binding.elsewhere and binding.position <= place.position]
     for binding in bindings:
+        if binding.elsewhere:
+            continue
         if binding.position > place.position:
             loop = _shared_loop(binding.block, place.block)
             if loop is not None and (best is None or loop not in best.block.ancestors()):
@@ -157,8 +170,8 @@ def _within(bindings: list[Binding], place: Place, runs: Runs) -> Reaching:
         live = [b for b in bindings if happens(b.block, place, runs) is not False]
         if len(live) > 1:  # the function may be called between any two of them
             return Reaching(None, tuple(live), place)
-    if perhaps:
-        return Reaching(None, tuple([best, *perhaps] if best else perhaps), place)
+    if perhaps or elsewhere:
+        return Reaching(None, tuple([best, *perhaps, *elsewhere] if best else [*perhaps, *elsewhere]), place)
     return Reaching(best, (), place)
 
 
@@ -181,7 +194,8 @@ def happens(block: Block, place: Place, runs: Runs) -> bool | None:
         block = block.parent
     if inside is not None and inside.owner is not None:
         at = holding.index(block)
-        if at > 0 and holding[at - 1].owner is inside.owner and holding[at - 1] is not inside:
+        other = holding[at - 1] if at > 0 else None
+        if other is not None and other.owner is inside.owner and other is not inside and inside.kind != "tried":
             return False  # the other arm
     return certain
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from klaudit.readers.python.expressions import ExpressionWalker, bind_other
 from klaudit.readers.python.facts import ClassSite, Facts
-from klaudit.readers.python.names import dotted, root_and_path
-from klaudit.readers.python.scopes import Binding, BindingKind, Block, Change, Place, Scope, end_of, position_of
+from klaudit.readers.python.names import dotted, root_and_path, root_of
+from klaudit.readers.python.scopes import Binding, BindingKind, Block, Place, Scope, end_of, position_of
 from klaudit.readers.python.syntax import Module
 
-_CHANGING_METHODS = {"append", "extend", "insert", "update", "setdefault", "merge_with"}
+_PASSED_ON = (ast.Name, ast.IfExp, ast.BoolOp)
 _OPERATORS = {ast.Add: "+=", ast.BitOr: "|="}
 
 
@@ -58,12 +58,12 @@ class _Walker:
         parts = dotted(node.target)
         if parts is not None:
             root, path = root_and_path(parts)
-            self._change(root, path, _OPERATORS.get(type(node.op), "?="), (node.value,), node, place)
+            self.expressions.change(root, path, _OPERATORS.get(type(node.op), "?="), (node.value,), node, place)
+        else:
+            self._changed_somehow(node.target, node.value, node, place)
         self._visit(node.value, place)
 
     def _expression(self, node: ast.Expr, place: Place) -> None:
-        if isinstance(node.value, ast.Call):
-            self._changing_call(node, node.value, place)
         self._visit(node.value, place)
 
     def _if(self, node: ast.If, place: Place) -> None:
@@ -91,7 +91,8 @@ class _Walker:
             self._visit(item.context_expr, place)
 
     def _names_from_outside(self, node: ast.Global | ast.Nonlocal, place: Place) -> None:
-        place.scope.outer_names.update(node.names)
+        kind: Literal["global", "nonlocal"] = "global" if isinstance(node, ast.Global) else "nonlocal"
+        place.scope.outer_names.update(dict.fromkeys(node.names, kind))
 
     def _match(self, node: ast.Match, place: Place) -> None:
         for case in reversed(node.cases):
@@ -105,6 +106,12 @@ class _Walker:
 
     def _delete(self, node: ast.Delete, place: Place) -> None:
         for target in node.targets:
+            parts = dotted(target) if isinstance(target, (ast.Attribute, ast.Subscript)) else None
+            if parts is not None:
+                root, path = root_and_path(parts)
+                self.expressions.change(root, path, "del", (), node, place)
+            elif isinstance(target, ast.Subscript):
+                self._changed_somehow(target, target.slice, node, place)
             bind_other(target, place.scope, place.block, end_of(node))
 
     def _other(self, node: ast.stmt, place: Place) -> None:
@@ -122,6 +129,8 @@ class _Walker:
             if isinstance(target, ast.Name):
                 place.scope.bind(Binding(target.id, "value", position, place.block, value, node=node))
                 self.expressions.assigned(value, target.id, place)
+                if type(value) in _PASSED_ON:
+                    self.facts.aliases.append((target.id, value))
             elif isinstance(target, (ast.Tuple, ast.List)):
                 kind: BindingKind = "element"
                 for index, element in enumerate(target.elts):
@@ -129,47 +138,26 @@ class _Walker:
                         kind = "other"  # nobody knows which position the later ones have
                     if isinstance(element, ast.Name):
                         place.scope.bind(Binding(element.id, kind, position, place.block, value, index, node=node))
+                    elif isinstance(element, (ast.Attribute, ast.Subscript)):
+                        self._changed_somehow(element, value, node, place)
                     else:
                         bind_other(element, place.scope, place.block, position)
             elif (parts := dotted(target)) is not None:
                 root, path = root_and_path(parts)
                 if path:
-                    self._change(root, path, "=", (value,), node, place)
+                    self.expressions.change(root, path, "=", (value,), node, place)
+                    self.expressions.assigned(value, ".".join(parts), place)
                 else:
                     place.scope.bind(Binding(root, "value", position, place.block, value, node=node))
                     self.expressions.assigned(value, root, place)
+            else:
+                self._changed_somehow(target, value, node, place)
 
-    def _changing_call(self, statement: ast.Expr, call: ast.Call, place: Place) -> None:
-        """`x.append(v)` and its kind; `setattr(x, "a", v)` and `OmegaConf.update(x, "a.b", v)` as the assignments they are."""
-        function = call.func
-        if isinstance(function, ast.Attribute) and function.attr in _CHANGING_METHODS:
-            setter = function.attr == "update" and len(call.args) >= 3
-            if not setter and (parts := dotted(function.value)) is not None:
-                root, path = root_and_path(parts)
-                self._change(root, path, function.attr, tuple(call.args), statement, place, tuple(call.keywords))
-                return
-        else:
-            setter = isinstance(function, ast.Name) and function.id == "setattr" and len(call.args) == 3
-        if setter:
-            holder, key, value = call.args[:3]
-            parts = dotted(holder)
-            if parts is not None and isinstance(key, ast.Constant) and isinstance(key.value, str):
-                root, path = root_and_path((*parts, *key.value.split(".")))
-                self._change(root, path, "=", (value,), statement, place)
-
-    def _change(
-        self,
-        root: str,
-        path: tuple[str, ...],
-        how: str,
-        values: tuple[ast.expr, ...],
-        node: ast.stmt,
-        place: Place,
-        keywords: tuple[ast.keyword, ...] = (),
-    ) -> None:
-        change = Change(root, path, how, end_of(node), place.scope, place.block, values, keywords, node)
-        place.scope.changes.setdefault(root, []).append(change)
-        self.facts.changes.append(change)
+    def _changed_somehow(self, target: ast.expr, value: ast.expr, node: ast.stmt, place: Place) -> None:
+        """`x[i] = v`, and one of several targets: something in `x` is new."""
+        root = root_of(target)
+        if root is not None:
+            self.expressions.change(root, (), "?=", (value,), node, place)
 
     def _import(self, node: ast.Import | ast.ImportFrom, place: Place) -> None:
         for alias in node.names:
@@ -194,12 +182,16 @@ class _Walker:
         return ".".join((*base, *([node.module] if node.module else ())))
 
     def _try(self, node: ast.Try, place: Place) -> None:
+        scope, block = place.scope, place.block
+        self._push(node.finalbody, scope, block)
         for handler in reversed(node.handlers):
-            caught = Block("handler", place.block, node, leaves=_leaves(handler.body))
-            self._push(handler.body, place.scope, caught)
+            caught = Block("handler", block, node, leaves=_leaves(handler.body))
+            self._push(handler.body, scope, caught)
             if handler.name is not None:
-                place.scope.bind(Binding(handler.name, "other", place.position, caught))
-        self._push([*node.body, *node.orelse, *node.finalbody], place.scope, place.block)
+                scope.bind(Binding(handler.name, "other", place.position, caught))
+        goes_on = any(not _leaves(handler.body) for handler in node.handlers)
+        body = Block("tried", block, node) if goes_on else block  # else what follows has seen all of it
+        self._push([*node.body, *node.orelse], scope, body)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, place: Place) -> None:
         scope = place.scope
