@@ -12,16 +12,18 @@ from klaudit.reports.wording import coefficient, prose, value, version_name, ver
 from klaudit.theory import look_up
 
 _HEADERS = ("placement", "estimator", "coefficient", "score weight w(d)", "descends", "verdict")
-_MOST_LINES = 8  # of set-ups that are said to be the same
+_SWITCHED_OFF = "switched off"  # the usual reason, which needs no words
+_MOST_TOLD = 6  # of set-ups that are said to be the same
 
 
 def setup_blocks(setups: Sequence[Setup], view: View) -> Iterator[Line]:
-    """The set-ups of one file, those with the same terms together."""
+    """The set-ups of one file, those with the same terms together, told once: the one that assumes least."""
     groups: dict[object, list[Setup]] = {}
     for setup in setups:
         groups.setdefault(_sameness(setup), []).append(setup)
     for group in groups.values():
-        yield from _block(group[0], group[1:], view)
+        told = min(group, key=lambda setup: len(setup.assumes))
+        yield from _block(told, [setup for setup in group if setup is not told], view)
         yield ()
 
 
@@ -54,12 +56,27 @@ def _block(setup: Setup, same: Sequence[Setup], view: View) -> Iterator[Line]:
     if told := ", ".join(part for part in (started_by, algorithm) if part):
         yield from paragraph(told, view.width, first=(("  ", "plain"),), indent=4)
     if setup.assumes:
-        yield from paragraph(f"if {prose(' and '.join(setup.assumes))}", view.width, first=(("  ", "plain"),), indent=4)
+        yield from paragraph(f"if {_conditions(setup)}", view.width, first=(("  ", "plain"),), indent=4)
     if same:
-        lines = ", ".join(str(other.span.line) for other in same[:_MOST_LINES])
-        more = f" and {len(same) - _MOST_LINES} more" if len(same) > _MOST_LINES else ""
-        yield from paragraph(f"the same at line {lines}{more}", view.width, first=(("  ", "plain"),), indent=4)
+        yield from paragraph(f"the same {_elsewhere(setup, same)}", view.width, first=(("  ", "plain"),), indent=4)
     yield from _terms(setup, view)
+
+
+def _conditions(setup: Setup) -> str:
+    return prose(" and ".join(setup.assumes))
+
+
+def _elsewhere(setup: Setup, same: Sequence[Setup]) -> str:
+    """`at lines 12, 40; if $TP = 4`: where else in the file, and under which other conditions."""
+    lines = dict.fromkeys(str(other.span.line) for other in same if other.span.line != setup.span.line)
+    conditions = dict.fromkeys(f"if {_conditions(other)}" for other in same if other.assumes not in ((), setup.assumes))
+    at = f"at line{'s' if len(lines) > 1 else ''} {_some(list(lines), ', ')}" if lines else ""
+    return "; ".join(part for part in (at, _some(list(conditions), "; ")) if part) or "again"
+
+
+def _some(told: Sequence[str], between: str) -> str:
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return between.join(told[:_MOST_TOLD]) + more
 
 
 def _terms(setup: Setup, view: View) -> Iterator[Line]:
@@ -71,7 +88,7 @@ def _terms(setup: Setup, view: View) -> Iterator[Line]:
         first: Line = (("  in all: ", "plain"), (setup.verdict, verdict_style(setup.verdict)))
         yield from paragraph(f", w(d) = {visible(setup.score_weight)}", view.width, first=first, indent=4)
     yield from _provenance(setup, view)
-    for remark in dict.fromkeys(remark for term in setup.terms for remark in _remarks(term)):
+    for remark in dict.fromkeys(remark for term in setup.terms for remark in _remarks(term, view)):
         yield from paragraph(prose(remark), view.width, first=(("  = ", "context"),), indent=6)
 
 
@@ -79,7 +96,7 @@ def _provenance(setup: Setup, view: View) -> Iterator[Line]:
     """`setting = value  where from`, the origins below each other where there is room for that."""
     told = [
         (f"{visible(each.setting)} = {value(each.value)}", whence(each, setup, view, here=setup.path))
-        for each in _evidence(setup.terms)
+        for each in _evidence(setup, view)
     ]
     if told:
         yield (("  effective settings", "faint"),)
@@ -113,22 +130,25 @@ def _row(term: Term) -> list[Cell]:
     ]
 
 
-def _remarks(term: Term) -> Iterator[str]:
+def _remarks(term: Term, view: View) -> Iterator[str]:
     name = f"{term.estimator} in {term.placement}"
-    if term.active is False and term.why_inactive:
-        yield f"{name} is off: {term.why_inactive}"
+    if term.active is False:
+        if term.why_inactive and (view.verbose or term.why_inactive != _SWITCHED_OFF):
+            yield f"{name} is off: {term.why_inactive}"
+        return
     if term.active is None:
         yield f"{name}: whether it is on cannot be known without running something"
-    if term.active is not False and term.normalised_by_group_std:
+    if term.normalised_by_group_std:
         yield f"{name} is divided by the group's standard deviation, which cancels its coefficient"
-    if term.active is not False:
-        yield from term.facts
+    yield from term.facts
 
 
-def _evidence(terms: Sequence[Term]) -> list[Evidence]:
+def _evidence(setup: Setup, view: View) -> list[Evidence]:
+    """What decides the terms; of those that are off only on request."""
     told: list[Evidence] = []
-    for term in terms:
-        told += [each for each in term.evidence if each not in told]
+    for term in setup.terms:
+        if view.verbose or term.active is not False:
+            told += [each for each in term.evidence if each not in told]
     return told
 
 
@@ -136,4 +156,4 @@ def _sameness(setup: Setup) -> object:
     terms = tuple(
         (t.placement, t.estimator, t.gradient, t.coefficient, t.active, t.score_weight, t.verdict) for t in setup.terms
     )
-    return (setup.framework, setup.version.value, setup.kind, setup.algorithm, setup.assumes, setup.score_weight, terms)
+    return (setup.framework, setup.version.value, setup.kind, setup.algorithm, setup.score_weight, terms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from klaudit.model import Evidence, Finding, Problem, Report, Setup, Severity
+from klaudit.model import Evidence, Finding, Problem, Report, Setup, Severity, Span
 from klaudit.reports.excerpt import Mark, excerpt
 from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
 from klaudit.reports.setup_block import setup_blocks
@@ -76,8 +76,8 @@ def _finding(finding: Finding, setups: Sequence[Setup], view: View) -> Iterator[
         marks = [Mark(finding.span, primary=True), *_marks(marked, finding)]
         yield from excerpt(source, marks, view.width, finding.severity)
     for each in others:
-        shown = f"{visible(each.setting)} = {value(each.value)}: {whence(each, setup, view, here=finding.span.path)}"
-        yield from _remark("set", shown, view)
+        shown = f"{visible(each.setting)} = {value(each.value)}, {whence(each, setup, view, here=finding.span.path)}"
+        yield from _remark("setting", shown, view)
     if finding.confidence != "high":
         yield from _remark("confidence", finding.confidence, view)
     yield from _remark("why", prose(finding.why), view)
@@ -104,10 +104,19 @@ def _evidence(finding: Finding) -> tuple[list[Evidence], list[Evidence]]:
 
 
 def _marks(marked: Sequence[Evidence], finding: Finding) -> Iterator[Mark]:
+    """One mark a place: a variable can give several settings their values, and what lies in the finding's own span is marked by it."""
+    labels: dict[Span, list[str]] = {}
     for each in marked:
-        if each.span is not None and each.span != finding.span:
-            words = {"default": "default", "variable": "value set here"}.get(each.origin, "set here")
-            yield Mark(each.span, f"{words} ({prose(each.note)})" if each.note else words)
+        if each.span is not None and not (finding.span.start <= each.span.start and each.span.end <= finding.span.end):
+            labels.setdefault(each.span, []).append(_label(each))
+    for span, told in labels.items():
+        yield Mark(span, "; ".join(dict.fromkeys(told)))
+
+
+def _label(evidence: Evidence) -> str:
+    name = visible(evidence.setting.rpartition(".")[2])
+    words = {"default": f"default of {name}", "variable": f"value of {name}"}.get(evidence.origin, "set here")
+    return f"{words} ({prose(evidence.note)})" if evidence.note else words
 
 
 def _setup_of(finding: Finding, setups: Sequence[Setup]) -> Setup | None:
