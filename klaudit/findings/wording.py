@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from klaudit.frameworks.migrate import Change, Impossible, best_change
 from klaudit.frameworks.resolve import Effective, Resolution, TermState
@@ -76,25 +76,35 @@ def proposal(resolution: Resolution) -> Fix:
     """The concrete change, from the recipes; without edits, which are made by `fix`."""
     match best_change(resolution):
         case Change() as found:
-            return Fix(found.recipe.safety, change_text(found))
+            return Fix(found.recipe.safety, change_text(found, resolution))
         case Impossible(why):
             return Fix("none", f"no settings lead to k1 in the reward here: {why}")
     return Fix("none", "")
 
 
-def change_text(found: Change) -> str:
+def spell(resolution: Resolution) -> Callable[[str, Value], str]:
+    """How a setting is written where this launch is configured: `--flag value`, `key: value` or `a.b=c`."""
+    launch = resolution.launch
+    if launch.entry_point is not None and launch.entry_point.system == "flags":
+        return lambda name, value: f"{flag(name)} {_literal(value)}"
+    if launch.kind == "config":
+        return lambda name, value: f"{name}: {_literal(value)}"
+    return lambda name, value: f"{name}={_literal(value)}"
+
+
+def flag(name: str) -> str:
+    return f"--{name.lstrip('-')}"
+
+
+def change_text(found: Change, resolution: Resolution) -> str:
     """`set a.b=c d.e=f; remove --x`."""
-    parts = []
+    written, parts = spell(resolution), []
+    is_flags = resolution.launch.entry_point is not None and resolution.launch.entry_point.system == "flags"
     if found.write:
-        parts.append(
-            "set "
-            + " ".join(
-                f"{name}{'=' if not name.startswith('--') else ' '}{_literal(value)}" for name, value in found.write
-            )
-        )
+        parts.append("set " + " ".join(written(name, value) for name, value in found.write))
     if found.remove:
-        parts.append("remove " + ", ".join(found.remove))
-    text = "; ".join(parts) or "nothing to change"
+        parts.append("remove " + ", ".join(flag(name) if is_flags else name for name in found.remove))
+    text = "; ".join(parts)
     if found.rescued_from_std:
         text += f" ({', '.join(found.rescued_from_std)}: otherwise group-std normalisation cancels the coefficient)"
     return text

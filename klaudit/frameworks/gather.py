@@ -122,7 +122,7 @@ class Gatherer:
     def _keys(self, source: Source, gathered: Gathered) -> None:
         for document in read_keys(source):
             keys = dotted_keys(document)
-            for match in _one_a_framework(self._index.file(source.path, keys)):
+            for match in self._best(self._index.file(source.path, keys), source.path):
                 gathered.launches.append(self._configurer.of_file(match, document))
             if source.path.endswith((".yaml", ".yml", ".json")):
                 self._embedded(document, gathered)
@@ -216,7 +216,7 @@ class Gatherer:
                     gathered.launches.append(launch)
         elif item.kind in ("overrides", "assignments", "dict"):
             names = frozenset(setting.name.lstrip("+~") for setting in item.settings)
-            for match in _one_a_framework(self._index.naming(names)):
+            for match in self._best(self._index.naming(names), source.path):
                 gathered.launches.append(
                     self._configurer.of_overrides(match, item.settings, item.span, source, item.symbol)
                 )
@@ -226,6 +226,13 @@ class Gatherer:
             if base != item.symbol and (lineage := self._classes.lineage(base, document)):
                 return lineage
         return None
+
+    def _best(self, matches: Sequence[FileMatch], path: str) -> list[FileMatch]:
+        """The same keys can be those of several frameworks: the one counts that the tree says most about."""
+        if not matches:
+            return []
+        best = self._configurer.most_certain([match.framework for match in matches], path)
+        return [match for match in matches if match.framework is best][:1]
 
     def _load(self, path: str) -> Source | None:
         try:
@@ -256,10 +263,3 @@ def _stray(command: Command, following: Iterable[Command]) -> list[Word]:
         else:
             break
     return words
-
-
-def _one_a_framework(matches: Iterable[FileMatch]) -> list[FileMatch]:
-    first: dict[str, FileMatch] = {}
-    for match in matches:
-        first.setdefault(match.framework.id, match)
-    return list(first.values())

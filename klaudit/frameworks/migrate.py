@@ -40,8 +40,12 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
     if recipe.impossible:
         return Impossible(recipe.impossible)
     write: dict[str, Plain] = {}
+    remove = [resolution[id].name for id in recipe.remove if resolution[id].setting is not None]
     for id, value in recipe.set.items():
-        _write(resolution, write, id, value)
+        if _is_flag_to_drop(resolution, id, value):
+            remove.append(resolution[id].name)
+        else:
+            _write(resolution, write, id, value)
     term = _migrated(resolution)
     if recipe.coefficient and term is not None and term.term.coefficient is not None:
         _write(resolution, write, recipe.coefficient, term.term.coefficient)
@@ -51,8 +55,7 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
             if resolution[id].value != value:
                 write[resolution.spelling(id)] = value
                 rescued.append(resolution.spelling(id))
-    remove = tuple(resolution[id].name for id in recipe.remove if resolution[id].setting is not None)
-    return Change(recipe, tuple(write.items()), remove, tuple(rescued))
+    return Change(recipe, tuple(write.items()), tuple(dict.fromkeys(remove)), tuple(rescued))
 
 
 def best_change(resolution: Resolution) -> Change | Impossible | None:
@@ -62,9 +65,18 @@ def best_change(resolution: Resolution) -> Change | Impossible | None:
         match change(resolution, target):
             case Impossible() as impossible:
                 refusal = refusal or impossible
-            case Change() as found:
+            case Change() as found if found.write or found.remove:
                 return found
     return refusal
+
+
+def _is_flag_to_drop(resolution: Resolution, id: str, value: Plain) -> bool:
+    """A flag whose presence alone gives another value: it takes none, so it can only be left out."""
+    effective = resolution[id]
+    if effective.setting is None or effective.setting.origin == "default" or _same(effective.value, value):
+        return False
+    spec = resolution.launch.trainer.settings[id]
+    return spec.type == "switch" or any(name.has_const and name.name == effective.name for name in spec.names)
 
 
 def _write(resolution: Resolution, write: dict[str, Plain], id: str, value: Plain) -> None:

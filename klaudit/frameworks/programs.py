@@ -55,7 +55,7 @@ class Programs:
         match = _HYDRA_MAIN.search(source.data.decode("utf-8", "replace"))
         if match is None:
             return None
-        given = {name: value for name, value in _KEYWORD.findall(match[1])}
+        given: dict[str, str] = dict(_KEYWORD.findall(match[1]))
         folder = given.get("config_path", "")
         if folder.startswith("pkg://"):
             folder = folder[6:].replace(".", "/")

@@ -171,17 +171,28 @@ def resolve(launch: Launch, version: str | None = None) -> Resolution:
     resolution.faults = tuple(faults)
     stale = (resolution.first((case,)) for case in trainer.stale)
     resolution.stale = tuple(case for case, known, _ in stale if case is not None and known)
-    stopped = next((fault.why for fault, known in faults if fault.stops and known), "") or _refusal(launch)
+    stopped = next((fault.why for fault, known in faults if fault.stops and known), "") or _refusal(resolution)
     states = (_term(resolution, rule, stopped) for rule in trainer.terms if resolution.version in rule.versions)
     resolution.terms = tuple(state for state in states if state is not None)
     resolution.setup = _setup(resolution, version)
     return resolution
 
 
-def _refusal(launch: Launch) -> str:
+def _refusal(resolution: Resolution) -> str:
     """Why the launch stops because of what we judge.  What else it may stop for (a path to be filled in) is not ours to say."""
-    names = {name.name for spec in launch.trainer.settings.values() for name in spec.names}
-    return next((why for name, why in launch.configuration.refusals if not name or name in names), "")
+    launch = resolution.launch
+    names: dict[str, bool] = {}  # whether the version knows the spelling
+    for spec in launch.trainer.settings.values():
+        for name in spec.names:
+            names[name.name] = names.get(name.name, False) or resolution.version in name.versions
+    for refused, why in launch.configuration.refusals:
+        if not refused or refused in names:
+            return why
+    if launch.trainer.unknown_flags == "refused" or launch.kind == "code":
+        for given in launch.configuration.explicit_names():
+            if names.get(given) is False:
+                return f"{launch.framework.title} {resolution.version} has no setting {given}"
+    return ""
 
 
 def _setup(resolution: Resolution, version: str | None) -> Setup:

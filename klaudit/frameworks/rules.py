@@ -105,7 +105,10 @@ class GradientCase(Case):
 
 @dataclass(frozen=True, slots=True)
 class GroupStd(Case):
-    """The penalty goes through a group-wise division by the standard deviation; `switch` set to `switched_off` turns that off where it can be."""
+    """The penalty goes through a group-wise division by the standard deviation.
+
+    `switch` set to `switched_off` turns that off where it can be.
+    """
 
     switch: str = ""
     switched_off: Plain = None

@@ -48,9 +48,9 @@ class LayeredConfiguration:
 class Refused:
     """Another configuration whose launch stops before training."""
 
-    def __init__(self, configuration: Configuration, why: str) -> None:
+    def __init__(self, configuration: Configuration, why: str, setting: str = "") -> None:
         self._configuration = configuration
-        self.refusals: tuple[tuple[str, str], ...] = (("", why),)
+        self.refusals: tuple[tuple[str, str], ...] = ((setting, why),)
 
     def get(self, name: str) -> Setting | None:
         return self._configuration.get(name)

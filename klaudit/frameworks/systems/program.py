@@ -11,11 +11,13 @@ from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Configuration
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, ProgramMatch
+from klaudit.frameworks.rules import Name, Trainer
 from klaudit.frameworks.systems.dotlist import dotlist_configuration
 from klaudit.frameworks.systems.flags import flags_configuration
 from klaudit.frameworks.systems.keys import file_settings, read_keys
-from klaudit.frameworks.systems.layered import LayeredConfiguration
+from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused
 from klaudit.frameworks.systems.own_defaults import OwnDefaults
+from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion, Setting, Span
 from klaudit.readers.document import TreeDocument, Word
 from klaudit.readers.invocation import Invocation
@@ -46,7 +48,7 @@ class ProgramConfigurer:
         """The effective configuration of a command, and the name of its primary config where it has one."""
         entry = match.entry_point
         if entry.system == "hydra":
-            return self._hydra(match, invocation, path)
+            return self._hydra(match, invocation, path, version)
         root = self._detector.vendored_root(match.framework, path)
         base = dict(self._own.of(match.trainer, root, version, invocation.target))
         if entry.system == "dotlist":
@@ -73,7 +75,9 @@ class ProgramConfigurer:
                 return [setting for document in read_keys(source) for setting in file_settings(document)]
         return ()
 
-    def _hydra(self, match: ProgramMatch, invocation: Invocation, path: str) -> tuple[Configuration, str]:
+    def _hydra(
+        self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
+    ) -> tuple[Configuration, str]:
         options, overrides = _split(invocation.arguments)
         entry = match.entry_point
         name = options.get("--config-name", "") or entry.config
@@ -102,6 +106,9 @@ class ProgramConfigurer:
             directory=invocation.directory,
             environment=dict(invocation.environment),
         )
+        if configuration.unseen:  # the config is installed elsewhere: what it has is known from the rules
+            refusal = _refused_prefix(match.trainer, overrides, version)
+            return (Refused(configuration, *refusal) if refusal else configuration), name
         return configuration, name
 
     def _folder(self, given: str, bases: Sequence[str | None]) -> str:
@@ -124,6 +131,31 @@ class ProgramConfigurer:
         marks = set(match.signature.any_of) | set(match.signature.all_of)
         head = next((setting.span for setting in settings if setting.name in marks), None)
         return LayeredConfiguration(settings), head or document.source.span(0, 0)
+
+
+def _refused_prefix(trainer: Trainer, overrides: Iterable[Word], version: FrameworkVersion) -> tuple[str, str] | None:
+    """The first setting that is added although the config has it, or set although it does not: `(reason, setting)`."""
+    release = parse_version(version.value)
+    exists: dict[str, bool] = {}
+    for spec in trainer.settings.values():
+        default = next((each for each in spec.defaults if release in each.versions), None)
+        for name in spec.names:
+            present = release in name.versions and default is not None and not default.fixed and default.when is None
+            exists[name.name] = exists.get(name.name, False) or present
+    for word in overrides:
+        text = word.shown
+        key = text.partition("=")[0]
+        if text.startswith(("++", "~")):
+            continue
+        if text.startswith("+") and exists.get(key[1:]):
+            return f"{key[1:]} is already in the config of {version.value}: it takes no + there", key[1:]
+        if exists.get(key) is False and not any(release in name.versions for name in _spellings(trainer, key)):
+            return f"there is no {key} in the config of {version.value}", key
+    return None
+
+
+def _spellings(trainer: Trainer, key: str) -> list[Name]:
+    return [name for spec in trainer.settings.values() for name in spec.names if name.name == key]
 
 
 def _split(words: Iterable[Word]) -> tuple[dict[str, str], list[Word]]:
