@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from klaudit.configuration import Options
-from klaudit.discover import Prefilter, list_files, locate
+from klaudit.discover import list_files, locate
 from klaudit.findings.judging import number_fingerprints
 from klaudit.findings.selection import Selection
 from klaudit.model import FileResult, Finding, Problem, Report, Setup
@@ -48,9 +48,10 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
     )
 
 
-def _scan_files(scanner: Scanner, files: Sequence[str], options: Options, progress: Progress | None) -> tuple[list[FileResult], int]:
+def _scan_files(
+    scanner: Scanner, files: Sequence[str], options: Options, progress: Progress | None
+) -> tuple[list[FileResult], int]:
     """Results of the files that may matter, and how many were looked at."""
-    prefilter = Prefilter(scanner.keywords) if options.prefilter else None
     hits: list[tuple[str, float]] = []
     results: list[FileResult] = []
     for path in files:
@@ -61,7 +62,7 @@ def _scan_files(scanner: Scanner, files: Sequence[str], options: Options, progre
             continue
         if source is None:
             continue
-        if prefilter is None or prefilter.may_matter(source.data):
+        if not options.prefilter or scanner.may_matter(path, source.data):
             hits.append((path, len(source.data) * _COST.get(os.path.splitext(path)[1], _COST_OF_OTHERS)))
         else:
             scanner.tree.forget(path)  # most files: their bytes would only fill memory
@@ -128,7 +129,16 @@ def _findings(results: Iterable[FileResult], selection: Selection) -> list[Findi
 
 def _setup_order(setup: Setup) -> tuple[object, ...]:
     span = setup.span
-    return (setup.path, span.start, span.end, setup.framework, setup.entry_point, setup.symbol, setup.assumes, setup.score_weight)
+    return (
+        setup.path,
+        span.start,
+        span.end,
+        setup.framework,
+        setup.entry_point,
+        setup.symbol,
+        setup.assumes,
+        setup.score_weight,
+    )
 
 
 def _finding_order(finding: Finding) -> tuple[object, ...]:

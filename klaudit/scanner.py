@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from klaudit.configuration import Options
+from klaudit.discover import Prefilter
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.never_existed import never_existed
 from klaudit.frameworks.detect import Detector
@@ -30,7 +31,12 @@ class Scanner:
         files = list(files)
         detector = Detector(tree, files, options.framework_versions)
         self._gatherer = Gatherer(tree, self._index, detector, files, options)
-        self.keywords = self._index.keywords()
+        self._any = Prefilter(self._index.keywords())
+        self._code = Prefilter(self._index.code_keywords())
+
+    def may_matter(self, path: str, data: bytes) -> bool:
+        """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
+        return (self._code if path.endswith(".py") else self._any).may_matter(data)
 
     def scan(self, path: str) -> FileResult:
         """All set-ups and findings of a file.  Never raises for what stands in it."""
@@ -65,4 +71,6 @@ class Scanner:
 
 
 def _what(term: object) -> tuple[object, ...]:
-    return tuple(getattr(term, name) for name in ("placement", "estimator", "gradient", "coefficient", "active", "verdict"))
+    return tuple(
+        getattr(term, name) for name in ("placement", "estimator", "gradient", "coefficient", "active", "verdict")
+    )

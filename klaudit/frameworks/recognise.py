@@ -103,19 +103,14 @@ class Index:
 
     def keywords(self) -> frozenset[bytes]:
         """Literals of which every file that matters holds at least one."""
-        words: set[str] = set()
-        for framework in self.frameworks:
-            words |= framework.keywords
-            words |= {symbol.rpartition(".")[2] for api in framework.never_existed for symbol in api.symbols}
-            for trainer in framework.trainers:
-                for entry in trainer.entry_points:
-                    words |= _entry_keywords(entry)
-                for config_class in trainer.classes:
-                    words |= {symbol.rpartition(".")[2] for symbol in config_class.names}
-                for signature in trainer.config_files:
-                    keys = [max(signature.all_of, key=len)] if signature.all_of else signature.any_of
-                    words |= {key.rpartition(".")[2] for key in keys}
-        return frozenset(word.lower().encode() for word in words if word)
+        return frozenset(word.lower().encode() for framework in self.frameworks for word in _keywords(framework))
+
+    def code_keywords(self) -> frozenset[bytes]:
+        """The same for Python: there a package's bare name stands in every import, and decides nothing."""
+        packages = {
+            name.lower().replace("-", "_") for each in self.frameworks for name in (each.id, *each.distributions)
+        }
+        return frozenset(word for word in self.keywords() if word.decode() not in packages)
 
     def _add(self, framework: Framework, trainer: Trainer) -> None:
         for entry in trainer.entry_points:
@@ -135,6 +130,26 @@ class Index:
             for name in config_class.names:
                 self._classes.setdefault(name, []).append(ClassMatch(framework, trainer, config_class))
         self._signatures += [FileMatch(framework, trainer, signature) for signature in trainer.config_files]
+
+
+def _keywords(framework: Framework) -> set[str]:
+    words = set(framework.keywords)
+    words |= {symbol.rpartition(".")[2] for api in framework.never_existed for symbol in api.symbols}
+    for trainer in framework.trainers:
+        for entry in trainer.entry_points:
+            words |= _entry_keywords(entry)
+        for config_class in trainer.classes:
+            words |= {symbol.rpartition(".")[2] for symbol in config_class.names}
+        for signature in trainer.config_files:
+            keys = [max(signature.all_of, key=len)] if signature.all_of else signature.any_of
+            words |= {key.rpartition(".")[2] for key in keys if not _holds_one(key, framework.keywords)}
+    return words - {""}
+
+
+def _holds_one(key: str, keywords: Iterable[str]) -> bool:
+    """Whether a part of a dotted key has one of the framework's own keywords in it, and so needs none of its own."""
+    parts = key.lower().split(".")
+    return any(keyword.lower() in part for keyword in keywords for part in parts)
 
 
 def _entry_keywords(entry: EntryPoint) -> set[str]:

@@ -11,7 +11,6 @@ from klaudit.engine import scan
 from klaudit.findings import catalogue
 from klaudit.findings.catalogue import Entry, Example
 from klaudit.frameworks.load import load_frameworks
-from klaudit.discover import Prefilter
 from klaudit.scanner import Scanner
 from klaudit.tree import Tree
 
@@ -38,7 +37,7 @@ def test_wrong_and_right(entry: Entry, example: Example, tmp_path: Path) -> None
 @pytest.mark.parametrize(("entry", "example"), CASES)
 def test_the_prefilter_lets_wrong_examples_pass(entry: Entry, example: Example) -> None:
     scanner = Scanner(Tree("."), [], Options())
-    assert Prefilter(scanner.keywords).may_matter(example.wrong.encode())
+    assert scanner.may_matter(f"example.{example.language}", example.wrong.encode())
 
 
 def test_the_catalogue_is_complete_and_consistent() -> None:

@@ -81,7 +81,7 @@ class _Launch:
             _check_interpolations(item)
         self.own.append(Own(name, item))
         adds = is_free or parsed.prefix != ""
-        if parsed.prefix == "+" and not is_free and isinstance(item, Leaf) and self._is_set(name):
+        if parsed.prefix == "+" and not is_free and self._is_set(name) and isinstance(item, Leaf):
             raise RefusedError(f"{name} is already in the config: without +, or with ++, {parsed.text} would change it")
         try:
             self.work.update(name, item, adds=adds)

@@ -136,18 +136,15 @@ class Work:
                     raise RefusedError(f"there is no {'.'.join((*name, key))} in the config")
                 target.items[key] = new
                 continue
-            if isinstance(old, Leaf):
-                if isinstance(new, Leaf):
-                    if not new.is_missing:
-                        target.items[key] = new
-                    continue
-                if not old.is_interpolation:
-                    target.items[key] = new
-                    continue
+            if isinstance(new, Leaf) and not new.is_missing:
+                target.items[key] = new
+                continue
+            if isinstance(old, Leaf) and old.is_interpolation:
                 old = self._reached(Found(old, above, (*name, key)))
-            if isinstance(new, Leaf):
-                if not new.is_missing:
-                    target.items[key] = new
+            if isinstance(new, Leaf):  # a value that must still be given leaves what is there
+                target.items[key] = target.items[key] if old is None else old
+            elif isinstance(old, Leaf):
+                target.items[key] = new
             elif old is None or (isinstance(new, Listing) and isinstance(old, Listing)):
                 target.items[key] = new
             elif isinstance(old, Branch) and isinstance(new, Branch):
