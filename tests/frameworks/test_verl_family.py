@@ -168,7 +168,8 @@ def test_group_std(version: str, values: dict[str, Value], rescaled: bool) -> No
         ("0.3.1", {"algorithm.kl_type": "adaptive"}, ["reward k1 score 0.001"]),
         ("0.2.0.dev0", {}, ["loss k3 pathwise 0.001"]),
         ("0.2.0.dev0", {"worker.actor.use_kl_loss": False}, ["reward k1 score 0.001"]),
-        ("0.3.2", {"worker.actor.use_kl_loss": True}, ["reward k1 score 0.001"]),
+        ("0.3.2", {"worker.actor.use_kl_loss": True}, ["reward k1 score 0.001"]),  # overwritten
+        ("0.3.2", {"worker.actor.kl_loss_coef": 0.1}, []),  # no such key any more
     ],
 )  # fmt: skip
 def test_easyr1(version: str, values: dict[str, Value], expected: list[str]) -> None:
@@ -193,9 +194,10 @@ def test_rllm(values: dict[str, Value], expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (LOSS | {ACTOR + KL_TYPE: "kl"}, ["loss k1 pathwise 0.001"]),
-        (LOSS | {ACTOR + "use_ref": False}, []),
-        (REWARD | {ACTOR + "use_ref": False}, []),
+        (LOSS | {ACTOR + KL_COEF: 0.001}, ["loss k1 pathwise 0.001"]),
+        (LOSS | {ACTOR + KL_COEF: 0.001, ACTOR + "use_ref": False}, []),
+        (REWARD | {ALGORITHM + COEF: 0.001}, ["reward k1 score 0.001"]),
+        (REWARD | {ALGORITHM + COEF: 0.001, ACTOR + "use_ref": False}, []),
     ],
 )  # fmt: skip
 def test_ragen(values: dict[str, Value], expected: list[str]) -> None:
