@@ -9,7 +9,7 @@ from klaudit.discover import Prefilter
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.never_existed import never_existed
 from klaudit.frameworks.detect import Detector
-from klaudit.frameworks.gather import Gatherer
+from klaudit.frameworks.gather import Gatherer, calls_scripts
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.load import load_frameworks
 from klaudit.frameworks.recognise import Index
@@ -30,13 +30,15 @@ class Scanner:
         self._index = Index(frameworks)
         files = list(files)
         detector = Detector(tree, files, options.framework_versions)
-        self._gatherer = Gatherer(tree, self._index, detector, files, options)
         self._any = Prefilter(self._index.keywords())
+        self._gatherer = Gatherer(tree, self._index, detector, files, self._any.may_matter)
         self._code = Prefilter(self._index.code_keywords())
 
     def may_matter(self, path: str, data: bytes) -> bool:
         """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
-        return (self._code if path.endswith(".py") else self._any).may_matter(data)
+        if path.endswith(".py"):
+            return self._code.may_matter(data)
+        return self._any.may_matter(data) or (path.endswith((".yaml", ".yml")) and calls_scripts(data))
 
     def scan(self, path: str) -> FileResult:
         """All set-ups and findings of a file.  Never raises for what stands in it."""

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from klaudit.configuration import Options
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.detect import Detector, pins_in_text
 from klaudit.frameworks.launch import Configuration, Launch
 from klaudit.frameworks.programs import Programs
-from klaudit.frameworks.recognise import ClassMatch, FileMatch, Index, ProgramMatch
+from klaudit.frameworks.recognise import ClassMatch, FileMatch, ProgramMatch
 from klaudit.frameworks.rules import Framework
 from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused
 from klaudit.frameworks.systems.program import ProgramConfigurer
@@ -24,14 +23,8 @@ from klaudit.tree import Tree
 
 
 class Configurer:
-    def __init__(
-        self, tree: Tree, index: Index, detector: Detector, programs: Programs, classes: Classes, options: Options
-    ) -> None:
+    def __init__(self, tree: Tree, detector: Detector, programs: Programs, classes: Classes) -> None:
         self._detector = detector
-        self._index = index
-        self._programs = programs
-        self._classes = classes
-        self._options = options
         self._systems = ProgramConfigurer(tree, detector, programs, classes)
 
     def of_program(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from klaudit.configuration import Options
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.configure import Configurer
 from klaudit.frameworks.detect import Detector
@@ -48,14 +47,21 @@ class Gathered:
     parsed: bool = True
 
 
+def calls_scripts(data: bytes) -> bool:
+    """Whether a text calls scripts otherwise than they would run by themselves."""
+    return b".sh" in data and _GIVES_SOMETHING.search(data) is not None
+
+
 class Gatherer:
-    def __init__(self, tree: Tree, index: Index, detector: Detector, files: Iterable[str], options: Options) -> None:
+    def __init__(
+        self, tree: Tree, index: Index, detector: Detector, files: Iterable[str], may_matter: Callable[[bytes], bool]
+    ) -> None:
         self._tree = tree
         self._index = index
         self._programs = Programs(tree, files)
         self._classes = Classes(tree, self._programs, index)
-        self._configurer = Configurer(tree, index, detector, self._programs, self._classes, options)
-        self._options = options
+        self._configurer = Configurer(tree, detector, self._programs, self._classes)
+        self._may_matter = may_matter
 
     def gather(self, path: str) -> Gathered:
         """Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
@@ -131,8 +137,11 @@ class Gatherer:
         from klaudit.readers.embedded import embedded_shell
 
         for piece in embedded_shell(document):
+            data = piece.source.data
+            if not self._may_matter(data) and b".sh" not in data:
+                continue
             environment = {name: value for name, value, _ in piece.environment if value is not None}
-            follow = bool(environment) or _GIVES_SOMETHING.search(piece.source.data) is not None
+            follow = b".sh" in data and (bool(environment) or calls_scripts(data))
             self._shell(piece.source, gathered, _NO_IMPORTS, environment, follow)
 
     def _markdown(self, source: Source, gathered: Gathered) -> None:

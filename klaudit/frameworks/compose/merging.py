@@ -143,9 +143,7 @@ class Work:
                 old = self._reached(Found(old, above, (*name, key)))
             if isinstance(new, Leaf):  # a value that must still be given leaves what is there
                 target.items[key] = target.items[key] if old is None else old
-            elif isinstance(old, Leaf):
-                target.items[key] = new
-            elif old is None or (isinstance(new, Listing) and isinstance(old, Listing)):
+            elif isinstance(old, Leaf) or old is None or (isinstance(new, Listing) and isinstance(old, Listing)):
                 target.items[key] = new
             elif isinstance(old, Branch) and isinstance(new, Branch):
                 owned = self._own(old)
