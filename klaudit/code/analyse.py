@@ -1,0 +1,192 @@
+"""Entry point: the KL formulas of one Python file and where each one's value goes.  Nothing of the file is executed."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Callable
+
+from klaudit.code.flow.formulas import formulas
+from klaudit.code.flow.sinks import parts, targets
+from klaudit.code.graph import Node, TooManyNodesError
+from klaudit.code.interpreter import BudgetError, Interpreter
+from klaudit.code.interpreter.machine import Frame
+from klaudit.code.modules import FunctionInfo, Module, Program
+from klaudit.code.result import CodeResult, Formula
+from klaudit.code.screen import may_define, may_matter, screen, touches_log_probabilities
+from klaudit.code.values import Value
+from klaudit.model import Problem
+from klaudit.readers.source import Source, UnreadableError
+
+MAX_NESTED = 4  # functions inside functions
+MAX_FUNCTIONS = 400  # run in one file, nested ones included
+
+
+def analyse(
+    source: Source, *, load: Callable[[str], Source | None] = lambda path: None, prefilter: bool = True
+) -> CodeResult:
+    """All KL formulas of a file.  `load` gives another file of the same tree by its path relative to the root.
+
+    Raises UnreadableError where the file is not Python.
+    """
+    if prefilter and not may_matter(source.data):
+        return CodeResult(source.path, ())
+    collecting = gc.isenabled()
+    gc.disable()  # syntax trees and graphs are all live while they grow: collecting costs more than the analysis itself
+    try:
+        return _Analysis(Program(source, load, may_define)).result()
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class _Analysis:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.mailbox: dict[str, Node] = {}
+        self.found: list[Formula] = []
+        self.problems: list[Problem] = []
+        self.producers: set[str] = set()
+        self.functions_run = 0
+
+    def result(self) -> CodeResult:
+        module = self.program.main
+        screened = screen(module)
+        for info in screened.direct:
+            self._function(info)
+        if screened.top_level:
+            self._top_level(list(screened.top_level))
+        for info in screened.passing:
+            if self._passes_on(info, module):
+                self._function(info)
+        return CodeResult(module.source.path, tuple(_distinct(self.found)), tuple(self.problems))
+
+    def _function(self, info: FunctionInfo) -> None:
+        interpreter = Interpreter(self.program, self.mailbox)
+        try:
+            frame = interpreter.run_root(info)
+            self._judge(interpreter, frame, info)
+        except (BudgetError, TooManyNodesError, RecursionError) as error:
+            self._gave_up(info, error)
+        self._nested(interpreter)
+
+    def _nested(self, interpreter: Interpreter, depth: int = 0) -> None:
+        """Functions defined inside and called from elsewhere (a loss handed to a training loop)."""
+        if depth == MAX_NESTED:
+            return
+        waiting = [item for item in interpreter.local_functions if item[0].syntax not in interpreter.called]
+        for info, enclosing, receiver in waiting:
+            if self.functions_run >= MAX_FUNCTIONS or (not touches_log_probabilities(info) and not _mentions_kl(info)):
+                continue
+            inner = Interpreter(self.program, self.mailbox)
+            inner.heap = dict(interpreter.heap)
+            inner.graph = interpreter.graph
+            try:
+                frame = inner.run_root(info, dict_of(enclosing), receiver)
+                self._judge(inner, frame, info)
+            except (BudgetError, TooManyNodesError, RecursionError) as error:
+                self._gave_up(info, error)
+            self._nested(inner, depth + 1)
+
+    def _top_level(self, statements: list[ast.stmt]) -> None:
+        interpreter = Interpreter(self.program, self.mailbox)
+        try:
+            frame = interpreter.run_module(statements)
+            self._judge(interpreter, frame, None)
+        except (BudgetError, TooManyNodesError, RecursionError) as error:
+            self.problems.append(Problem(self.program.main.source.path, None, f"top level not analysed: {error}"))
+
+    def _judge(self, interpreter: Interpreter, frame: Frame, info: FunctionInfo | None) -> None:
+        self.functions_run += 1
+        called = info is not None and _is_called(info, self.program.main)
+        self.found += formulas(interpreter, targets(interpreter, frame), info, called=called)
+        if info is not None and any(
+            node.bears_kl for _, value, _ in frame.returns for _, node in parts(interpreter, value)
+        ):
+            self.producers.add(info.name)
+
+    def _gave_up(self, info: FunctionInfo, error: Exception) -> None:
+        line = getattr(info.syntax, "lineno", None)
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        self.problems.append(
+            Problem(self.program.main.source.path, line, f"{info.qualified} was not analysed: {reason}")
+        )
+
+    def _passes_on(self, info: FunctionInfo, module: Module) -> bool:
+        """A function that names no log-probability, but calls one that gives a KL, or reads one that another function stored."""
+        start, end = module.extent(info.syntax)
+        body = module.source.data[start:end]
+        if any(f"{name}(".encode() in body for name in self.producers) or any(
+            key.encode() in body for key in self.mailbox
+        ):
+            return True
+        return any(self._gives_kl(name, info) for name in _called_names(info) if "kl" in name.lower())
+
+    def _gives_kl(self, name: str, info: FunctionInfo) -> bool:
+        first, _, rest = name.partition(".")
+        if first == "self" and info.owner is not None and rest:
+            method = self.program.method(info.owner, rest)
+            return method is not None and touches_log_probabilities(method)
+        found = self.program.look_up(info.module, first)
+        for part in rest.split(".") if rest else ():
+            found = self.program.look_up(found, part) if isinstance(found, Module) else None
+        return isinstance(found, FunctionInfo) and touches_log_probabilities(found)
+
+
+def _distinct(found: list[Formula]) -> list[Formula]:
+    """One formula per place in the file and per use, as the most telling function shows it; in the order of the file."""
+    order = {"high": 0, "medium": 1, "low": 2}
+    use = {"loss": 0, "reward": 0, "metric": 1, "unknown": 2}
+    best: dict[tuple[object, ...], Formula] = {}
+    for formula in sorted(
+        found,
+        key=lambda formula: (
+            use[formula.placement],
+            not formula.attached,
+            order[formula.confidence],
+            not _is_tied(formula),
+        ),
+    ):
+        key = (
+            formula.span.start,
+            formula.span.end,
+            formula.home.start,
+            formula.placement if use[formula.placement] == 0 else "",
+            formula.detached and formula.placement == "loss",
+        )
+        if use[formula.placement] and any(other[:3] == key[:3] for other in best):
+            continue
+        best.setdefault(key, formula)
+    return sorted(best.values(), key=lambda formula: (formula.span.start, formula.home.start, formula.placement))
+
+
+def _is_tied(formula: Formula) -> bool:
+    """A configuration attribute, not just a parameter, decides what it is or how much it counts."""
+    return any("." in text for text in (*formula.chosen_by, *(knob.name for knob in formula.knobs)))
+
+
+def _is_called(info: FunctionInfo, module: Module) -> bool:
+    """Some code of the file calls or hands on the function."""
+    name = info.name.encode()
+    start, end = module.extent(info.syntax)
+    outside = module.source.data[:start] + b"\n" + module.source.data[end:]
+    return name in outside
+
+
+def _mentions_kl(info: FunctionInfo) -> bool:
+    return b"kl" in info.module.text(info.syntax).lower().encode()
+
+
+def _called_names(info: FunctionInfo) -> list[str]:
+    return [
+        ast.unparse(node.func)
+        for node in ast.walk(info.syntax)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
+    ]
+
+
+def dict_of(enclosing: dict[str, Value]) -> dict[str, Value]:
+    return enclosing
+
+
+__all__ = ["UnreadableError", "analyse"]

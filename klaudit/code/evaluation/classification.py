@@ -1,0 +1,49 @@
+"""The record of what a formula is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from klaudit.model import EstimatorName, Gradient
+from klaudit.theory import ScoreWeight
+
+Ratio: TypeAlias = Literal["none", "attached", "detached", "sequence"]
+Direction: TypeAlias = Literal["pi||ref", "ref||pi", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clamps and exponentials do far from the reference.
+
+    `live` is the range of d (nats) around 0 outside which a clamp is in force, None without a clamp.  `unbounded_exp`: nothing bounds the
+    argument of exp below what float32 holds; `clamp_after_exp`: a clamp or a choice comes only after it, which leaves a NaN gradient;
+    `sign_flips`: where a clamp is in force the gradient points the other way.
+    """
+
+    live: tuple[float, float] | None = None
+    unbounded_exp: bool = False
+    clamp_after_exp: bool = False
+    sign_flips: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What a formula is.
+
+    On sampled tokens its value is scale * k(d) + shift for the named estimator (per sampled token; `scale` alone for a sum over the
+    vocabulary, whose `direction` is given).  `gradient` says how it acts in a loss and `weight` is dk/dlog pi there per unit of scale,
+    None where the theory's basis does not hold it.  `ratio`: a weight pi/pi_old in the formula, and whether gradient flows through it.
+    `probability_weighted`: the value scales with pi itself, as p * (log p - log q) does.  `samples` are (d, value, slope).
+    """
+
+    estimator: EstimatorName
+    gradient: Gradient
+    scale: float
+    shift: float = 0.0
+    weight: ScoreWeight | None = None
+    ratio: Ratio = "none"
+    direction: Direction = ""
+    probability_weighted: bool = False
+    samples: tuple[tuple[float, float, float], ...] = ()
+    limits: Limits = Limits()

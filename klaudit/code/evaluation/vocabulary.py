@@ -1,0 +1,69 @@
+"""Formulas over the whole vocabulary, compared with KL(pi||ref) and KL(ref||pi) of a few pairs of distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from klaudit.code.conditions import Assignment
+from klaudit.code.evaluation.classification import Classification
+from klaudit.code.evaluation.dual import Dual, Vocabulary, evaluate
+from klaudit.code.evaluation.fitting import affine, is_constant, same
+from klaudit.code.graph import Node
+from klaudit.model import EstimatorName, Gradient
+
+_POSITIONS = (
+    Vocabulary((0.3, -1.1, 0.8, 0.0), (-0.4, 0.5, 0.2, 0.9), (0.7, -0.2, 0.4, 1.0)),
+    Vocabulary((1.2, 0.1, -0.6, 0.4), (0.2, -0.9, 0.6, 0.3), (-0.5, 0.9, 0.1, 0.3)),
+    Vocabulary((-0.2, 0.9, 0.4, -1.3), (0.8, 0.1, -0.7, 0.5), (0.2, 0.6, -0.8, 0.4)),
+)
+
+
+def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | None:
+    """Compared with KL(pi||ref) and KL(ref||pi) of three pairs of distributions, and with their slopes along a direction."""
+    found = [_summed(evaluate(node, position, assignment)) for position in _POSITIONS]
+    values, slopes = [value for value, _ in found], [slope for _, slope in found]
+    if is_constant(values) and not any(slopes):
+        return None
+    for direction, divergence in (("pi||ref", _reverse), ("ref||pi", _forward)):
+        exact = [divergence(position) for position in _POSITIONS]
+        fit = affine([value for value, _ in exact], values)
+        if fit is None or abs(fit[1]) > 1e-9:
+            continue
+        unit = [slope / fit[0] for slope in slopes]
+        gradient: Gradient = (
+            "pathwise" if same(unit, [slope for _, slope in exact]) else "none" if not any(unit) else "score"
+        )
+        name: EstimatorName = "full" if direction == "pi||ref" and gradient != "score" else "unknown"
+        return Classification(name, gradient, fit[0], direction=direction)  # type: ignore[arg-type]
+    return Classification("unknown", "pathwise", 1.0)
+
+
+def _summed(dual: Dual) -> tuple[float, float]:
+    """One number a position: what was not reduced over the vocabulary is summed."""
+    if is_constant(dual.values) and is_constant(dual.slopes):
+        return dual.values[0], dual.slopes[0]
+    return math.fsum(dual.values), math.fsum(dual.slopes)
+
+
+def _log_softmax(logits: Sequence[float]) -> list[float]:
+    normaliser = math.log(math.fsum(math.exp(value) for value in logits))
+    return [value - normaliser for value in logits]
+
+
+def _divergence(
+    position: Vocabulary, value: Callable[[float, float, float], tuple[float, float]]
+) -> tuple[float, float]:
+    """Sum over the vocabulary of (value, slope) of (log pi, its slope, log ref)."""
+    log_pi, log_ref = _log_softmax(position.policy), _log_softmax(position.reference)
+    mean = math.fsum(math.exp(lp) * v for lp, v in zip(log_pi, position.direction, strict=True))
+    pairs = [value(lp, v - mean, lr) for lp, v, lr in zip(log_pi, position.direction, log_ref, strict=True)]
+    return math.fsum(pair[0] for pair in pairs), math.fsum(pair[1] for pair in pairs)
+
+
+def _reverse(position: Vocabulary) -> tuple[float, float]:
+    return _divergence(position, lambda lp, dlp, lr: (math.exp(lp) * (lp - lr), math.exp(lp) * dlp * (lp - lr + 1)))
+
+
+def _forward(position: Vocabulary) -> tuple[float, float]:
+    return _divergence(position, lambda lp, dlp, lr: (math.exp(lr) * (lr - lp), -math.exp(lr) * dlp))

@@ -1,0 +1,215 @@
+"""From a run of one function to its formulas: sinks taken apart, each formula classified per choice of settings, placed and graded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+
+from klaudit.code import names
+from klaudit.code.conditions import (
+    ALWAYS,
+    Condition,
+    can_hold,
+    subjects,
+)
+from klaudit.code.flow.passage import Passage
+from klaudit.code.flow.places import Placed, placed
+from klaudit.code.flow.sinks import Target
+from klaudit.code.flow.variants import variants as variants_of
+from klaudit.code.flow.variants import with_choosers
+from klaudit.code.graph import Node, Op, Site, reachable
+from klaudit.code.interpreter.machine import Machine
+from klaudit.code.interpreter.operations import SAMPLED_TOKENS
+from klaudit.code.modules import FunctionInfo, Program
+from klaudit.code.result import AtomSeen, Formula, KlDiv, Knob, Place, Role, Variant
+from klaudit.code.roles import OLD, POLICY, REFERENCE
+from klaudit.model import Confidence, Span
+
+_ROLES: dict[int, Role] = {POLICY: "log pi", OLD: "log pi_old", REFERENCE: "log pi_ref"}
+
+
+def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *, called: bool) -> list[Formula]:
+    """The formulas of one function, or of the top level (None).
+
+    `called`: other code of the file calls the function, so what it returns is judged there.
+    """
+    symbol = info.qualified if info else ""
+    extent = info.module.extent(info.syntax) if info else (0, len(machine.program.main.source.data))
+    cache: dict[tuple[Node, Condition, bool], tuple[Variant, ...]] = {}
+    made: list[tuple[Condition, Formula]] = []
+    for item in placed(machine, found, called=called):
+        condition = item.occurrence.passage.condition
+        if not can_hold(condition):
+            continue
+        key = (item.occurrence.node, condition, item.place == "loss")
+        if key not in cache:
+            cache[key] = variants_of(item.occurrence.node, condition, machine.defaults, limits=item.place == "loss")
+        if cache[key]:
+            if item.occurrence.passage.weighted_by and all(
+                variant.what.estimator == "unknown" for variant in cache[key]
+            ):
+                item = replace(
+                    item, place="unknown"
+                )  # a ratio against the reference in place of the old policy: no penalty
+            made.append((condition, _formula(machine, item, cache[key], symbol, extent)))
+    return with_choosers(made, machine.defaults)
+
+
+def _formula(
+    machine: Machine, item: Placed, variants: tuple[Variant, ...], symbol: str, extent: tuple[int, int]
+) -> Formula:
+    program, (node, passage) = machine.program, (item.occurrence.node, item.occurrence.passage)
+    sites = [site for site in passage.path if site.module == program.main.index]
+    home = node.site or passage.path[-1]
+    anchor = home if home.module == program.main.index else sites[-1] if sites else item.target.called_at or home
+    calls = [
+        site
+        for site in sites
+        if site.syntax in machine.followed and extent[0] <= program.main.extent(site.syntax)[0] < extent[1]
+    ]
+    call = calls[-1] if calls and calls[-1] is not anchor else None
+    joined = passage.joined_at
+    formula = Formula(
+        span=_span(program, anchor),
+        text=_text(program, anchor),
+        symbol=symbol,
+        home=_span(program, home),
+        difference=_difference(program, node),
+        joined=_span(program, joined) if joined is not None and joined.module == program.main.index else None,
+        sink=_span(program, item.target.site),
+        placement=item.place,
+        sink_kind=item.target.what,
+        variants=tuple(replace(variant, home=_span(program, home)) for variant in variants),
+        atoms=_atoms(node),
+        factor=-passage.factor if item.place == "reward" and item.target.place == "loss" else passage.factor,
+        knobs=_knobs(passage),
+        condition="" if passage.condition == ALWAYS else str(passage.condition),
+        settings=tuple(sorted(subjects((passage.condition,)))),
+        detached=passage.detached or not node.live,
+        sink_is_live=item.target.may_be_live,
+        attached=item.attached,
+        standalone=not passage.beside_others,
+        weighted_by=passage.weighted_by,
+        normalised_by_spread=passage.divided_by_spread,
+        through_unknown=passage.through_unknown,
+        path=tuple(dict.fromkeys(_span(program, site) for site in reversed(passage.path))),
+        confidence="high",
+        node=node,
+        call=(_span(program, call), _text(program, call)) if call else None,
+        log_of_softmax=_log_of_softmax(machine, node),
+        kl_div=_kl_div(machine, node),
+        is_sampled=_is_sampled(node, passage),
+        judged_elsewhere=home.module != program.main.index and _joins_elsewhere(program, passage, call),
+    )
+    return replace(formula, confidence=_confidence(formula, item.target))
+
+
+def _joins_elsewhere(program: Program, passage: Passage, call: Site | None) -> bool:
+    """The sum with the rest of the loss or reward stands in another file, and the call from here does not choose by a literal."""
+    if passage.joined_at is None or passage.joined_at.module == program.main.index:
+        return False
+    given = call.syntax if call is not None else None
+    values = [*given.args, *(keyword.value for keyword in given.keywords)] if isinstance(given, ast.Call) else []
+    return not any(isinstance(value, ast.Constant) and isinstance(value.value, str) for value in values)
+
+
+def _confidence(formula: Formula, target: Target) -> Confidence:
+    doubts = 0
+    doubts += not target.certain
+    doubts += any(variant.what.estimator == "unknown" and not variant.what.direction for variant in formula.variants)
+    doubts += any("set against" in atom.reason or names.is_bare_reference(atom.text) for atom in formula.atoms)
+    doubts += 2 * bool(formula.through_unknown)
+    return "high" if not doubts else "medium" if doubts == 1 else "low"
+
+
+def _knobs(passage: Passage) -> tuple[Knob, ...]:
+    return (
+        *(_knob(part) for part in passage.coefficients),
+        *(replace(_knob(part), inverse=True) for part in passage.divisors),
+    )
+
+
+def _knob(node: Node) -> Knob:
+    while node.op is Op.DETACH:
+        node = node.args[0]
+    text = node.text or " ".join(sorted({part.text for part in reachable([node]) if part.text}))
+    return Knob(text, node.number)
+
+
+def _atoms(node: Node) -> tuple[AtomSeen, ...]:
+    found: dict[tuple[int, str], AtomSeen] = {}
+    for part in reachable([node]):
+        if part.op is Op.ATOM and part.roles in _ROLES:
+            seen = AtomSeen(_ROLES[part.roles], part.text, part.reason, part.roles == POLICY and not part.live)
+            found.setdefault((part.roles, part.text), seen)
+    return tuple(found.values())
+
+
+def _log_of_softmax(machine: Machine, node: Node) -> Span | None:
+    """Where a logarithm of a softmax enters the formula (log_softmax is exact where this underflows)."""
+    for part in reachable([node]):
+        if part.op is Op.ATOM and part in machine.graph.from_log_of_softmax:
+            return _span(machine.program, machine.graph.from_log_of_softmax[part])
+        if (
+            part.op is Op.LOG
+            and part.site is not None
+            and any(_is_probability(inner) for inner in (part.args[0], *part.args[0].args))
+        ):
+            return _span(machine.program, part.site)
+    return None
+
+
+def _is_probability(node: Node) -> bool:
+    return node.op is Op.SOFTMAX or (node.op is Op.EXP and node.args[0].op in (Op.LOGSOFTMAX, Op.ATOM))
+
+
+def _is_log_probability(node: Node) -> bool:
+    return node.op in (Op.LOGSOFTMAX, Op.LOG) or (node.op is Op.ATOM and not node.vocabulary)
+
+
+def _kl_div(machine: Machine, node: Node) -> KlDiv | None:
+    for part in reachable([node]):
+        if part.op is Op.KLDIV and part.site is not None:
+            given, target = part.args
+            wrong = []
+            if _is_probability(given):
+                wrong.append("the first argument is a probability, and it takes a log-probability")
+            if part.text and _is_probability(target):
+                wrong.append("log_target=True with a target that is a probability")
+            if not part.text and _is_log_probability(target):
+                wrong.append("the target is a log-probability, and without log_target=True it takes a probability")
+            if any(
+                outer.op is Op.REDUCE and outer.text == "mean" and outer.args[0] is part for outer in reachable([node])
+            ):
+                wrong.append("reduction='mean' also divides by the vocabulary; 'batchmean' or a sum over it does not")
+            return KlDiv(_span(machine.program, part.site), tuple(wrong))
+    return None
+
+
+def _is_sampled(node: Node, passage: Passage) -> bool:
+    """Some tensor is known to hold the sampled tokens' log-probabilities, or nothing suggests the whole vocabulary."""
+    parts = reachable([node])
+    if any(part.op is Op.ATOM and part.reason.startswith(SAMPLED_TOKENS) for part in parts):
+        return True
+    return not passage.summed_last and not any(part.op is Op.KLDIV for part in parts)
+
+
+def _difference(program: Program, node: Node) -> Span | None:
+    """Where the policy's and the reference's log-probability are first set against each other."""
+    for part in reachable([node]):
+        if part.op is Op.ADD and part.bears_kl and part.site is not None and part.site.module == program.main.index:
+            return _span(program, part.site)
+    return None
+
+
+def _span(program: Program, site: Site) -> Span:
+    return program.modules[site.module].span(site.syntax)
+
+
+def _text(program: Program, site: Site) -> str:
+    return program.modules[site.module].text(site.syntax)
+
+
+def places(found: Iterable[Formula]) -> set[Place]:
+    return {formula.placement for formula in found}

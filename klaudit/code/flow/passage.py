@@ -1,0 +1,48 @@
+"""What lies between a sink and a formula, and what is left of a value below averages and scaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klaudit.code import names
+from klaudit.code.conditions import ALWAYS, Condition
+from klaudit.code.graph import Node, Op, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What lies between the sink and the place the walk has reached."""
+
+    factor: float = 1.0
+    coefficients: tuple[Node, ...] = ()  # knobs that multiply
+    divisors: tuple[Node, ...] = ()
+    condition: Condition = ALWAYS
+    detached: bool = False
+    beside_others: bool = False  # it is added to something that is not a KL
+    weighted_by_policy: bool = (
+        False  # multiplied, with other tensors, by a ratio or a log-probability that carries gradient
+    )
+    weighted_by: tuple[str, ...] = ()  # other tensors that multiply it
+    divided_by_spread: bool = False
+    named_reward: str = ""
+    through_unknown: str = ""
+    summed_last: bool = False  # a sum over the last axis: of tokens, or of the vocabulary
+    joined_at: Site | None = None  # the innermost sum with others
+    path: tuple[Site, ...] = ()
+
+
+def core(node: Node) -> Node:
+    """What is left of a node below averages and scaling."""
+    while True:
+        below = [arg for arg in node.args if arg.bears_kl]
+        scaling = node.op is Op.MUL or (node.op is Op.DIV and node.args[1].is_scalar)
+        if len(below) != 1 or not (
+            is_aggregation(node) or (scaling and all(arg.is_scalar or arg is below[0] for arg in node.args))
+        ):
+            return node
+        node = below[0]
+
+
+def is_aggregation(node: Node) -> bool:
+    """An average or a sum over tokens, or a call that its name says is one."""
+    return node.op is Op.REDUCE or (node.op is Op.OPAQUE and names.is_aggregation(node.text.rsplit(".", 1)[-1]))

@@ -1,0 +1,106 @@
+"""Sums taken apart: addends that need each other are one formula, others are terms of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from klaudit.code.flow.passage import Passage, core, is_aggregation
+from klaudit.code.graph import Graph, Node, Op
+from klaudit.code.roles import OLD, POLICY, REFERENCE
+
+
+def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, Passage]]:
+    """A sum: addends with the same knobs are one formula where they need each other, others are terms of their own."""
+    parts = list(_signed(node, 1.0))
+    parts = [(factor, part) for factor, part in parts if not _is_baseline(part, parts)]
+    impure = [part for _, part in parts if not part.is_pure]
+    if impure:
+        passage = replace(passage, beside_others=True, joined_at=node.site)
+    if any(part.live and not part.is_pure and not part.bears_kl for _, part in parts):
+        passage = replace(passage, weighted_by_policy=False)  # what it is added to is a loss already
+    for factor, part in parts:
+        if not part.is_pure and part.bears_kl:
+            yield part, replace(passage, factor=passage.factor * factor)
+    groups: dict[tuple[str, ...], list[tuple[float, Node]]] = {}
+    for factor, part in parts:
+        if (part.is_pure and part.roles) or part.op is Op.NUMBER:
+            groups.setdefault(_knobs_of(part), []).append((factor, part))
+    for group in groups.values():
+        yield from _grouped(group, parts, node, passage, graph)
+
+
+def _is_baseline(part: Node, parts: list[tuple[float, Node]]) -> bool:
+    """A mean of another addend, subtracted from it: it has no gradient of its own in expectation."""
+    if not is_aggregation(part):
+        return False
+    below = core(part)
+    return below is not part and any(
+        other is not part and (other is below or other in below.args) for _, other in parts
+    )
+
+
+def _signed(node: Node, factor: float) -> Iterator[tuple[float, Node]]:
+    waiting = [(factor, node)]
+    count = 0
+    while waiting:
+        sign, part = waiting.pop()
+        if part.op is Op.ADD and count < 200:
+            count += 1
+            waiting.extend((sign, arg) for arg in reversed(part.args))
+        elif part.op is Op.NEG:
+            waiting.append((-sign, part.args[0]))
+        else:
+            yield sign, part
+
+
+def _knobs_of(node: Node) -> tuple[str, ...]:
+    """The knobs that multiply a node, looked for below averages and signs."""
+    found: list[str] = []
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if part.op in (Op.REDUCE, Op.NEG, Op.DETACH):
+            waiting.append(part.args[0])
+        elif part.op is Op.MUL:
+            waiting.extend(part.args)
+        elif part.op is Op.DIV and part.args[1].is_scalar:
+            waiting.append(part.args[0])
+        elif part.is_scalar and part.op not in (Op.NUMBER, Op.MASK):
+            found.append(part.text or repr(part.serial))
+    return tuple(sorted(found))
+
+
+def _grouped(
+    group: list[tuple[float, Node]], parts: list[tuple[float, Node]], whole: Node, passage: Passage, graph: Graph
+) -> Iterator[tuple[Node, Passage]]:
+    bearing = [(factor, part) for factor, part in group if part.bears_kl]
+    sides = 0
+    for _, part in group:
+        sides |= part.roles
+    if not bearing and not (sides & REFERENCE and sides & (POLICY | OLD)):
+        return
+    members = {part for _, part in group}
+    if any(part.roles and part not in members for _, part in parts):
+        passage = replace(passage, beside_others=True, joined_at=passage.joined_at or whole.site)
+    if len(group) == 1 or (len(bearing) == 1 and _stands_alone(bearing[0][1], group)):
+        factor, part = bearing[0]
+        company = passage.beside_others or any(other is not part and other.roles for _, other in group)
+        yield part, replace(passage, factor=passage.factor * factor, beside_others=company)
+    elif len(group) == len(parts):
+        yield whole, passage
+    else:
+        yield graph.signed_sum(group, whole.site), passage
+
+
+def _stands_alone(part: Node, group: list[tuple[float, Node]]) -> bool:
+    """One addend that holds both sides is the formula, unless the rest of the group completes it (exp(-d) + d - 1)."""
+    others = 0
+    for _, other in group:
+        if other is not part:
+            others |= other.roles
+    if others & REFERENCE or part.op in (Op.EXP, Op.EXPM1, Op.DETACH):
+        return False
+    return part.op in (Op.REDUCE, Op.MUL, Op.CHOICE, Op.POW, Op.ABS, Op.DIV, Op.CLAMP) and all(
+        other is part or other.op is Op.NUMBER or not other.roles & OLD or other.live for _, other in group
+    )

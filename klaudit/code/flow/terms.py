@@ -1,0 +1,231 @@
+"""A sink taken apart: which KL formulas it is a sum of, each with its coefficient, its sign, and what it passed through.
+
+The walk goes down from the sink through what is linear (sums, scaling, averages, masks), through branches with the conditions they hang
+on, and stops at the first formula in log pi and log pi_ref.  What is mixed with other tensors in a way that is not linear is no penalty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from klaudit.code import names
+from klaudit.code.conditions import NEVER, Condition, both, negated
+from klaudit.code.evaluation.dual import known_number
+from klaudit.code.flow.passage import Passage, core
+from klaudit.code.flow.sums import addends
+from klaudit.code.graph import Graph, Node, Op
+from klaudit.code.roles import FOREIGN, POLICY
+
+MAX_VISITS = 3_000
+START = Passage()
+_SINGLE = frozenset({Op.POW, Op.ABS, Op.EXPM1, Op.EXP, Op.WHERE, Op.CLAMP})
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One formula and how it reaches the sink."""
+
+    node: Node
+    passage: Passage
+
+
+@dataclass(slots=True)
+class _Walk:
+    graph: Graph
+    visits: int = 0
+    seen: set[tuple[Node, tuple[Node, ...], float, Condition, bool]] = field(default_factory=set)
+
+
+def occurrences(
+    sink: Node, graph: Graph, start: Passage = START, walked: set[Node] | None = None
+) -> Iterator[Occurrence]:
+    """Every formula that the sink holds.  `walked` collects the nodes on the way."""
+    walk = _Walk(graph)
+    waiting = [(sink, start)]
+    while waiting and walk.visits < MAX_VISITS:
+        node, passage = waiting.pop()
+        if not node.bears_kl or passage.condition == NEVER:
+            continue
+        key = (node, passage.coefficients, passage.factor, passage.condition, passage.detached)
+        if key in walk.seen:
+            continue
+        walk.seen.add(key)
+        walk.visits += 1
+        if walked is not None:
+            walked.add(node)
+        passage = _stepped(node, passage, graph)
+        below = list(_below(node, passage, graph))
+        if below == [(node, passage)]:
+            yield Occurrence(node, passage)
+        else:
+            waiting.extend(reversed(below))
+
+
+def _stepped(node: Node, passage: Passage, graph: Graph) -> Passage:
+    """Note the node's place, and whether a name on the way says that this is a reward."""
+    bound = graph.bound_to.get(node, ())
+    sites = [site for _, site in reversed(bound)] + ([node.site] if node.site is not None else [])
+    path = (*passage.path, *(site for site in sites if site not in passage.path))
+    reward = passage.named_reward or next((name for name, _ in bound if names.is_reward(name)), "")
+    is_loss = any(names.is_loss(name) for name, _ in bound)
+    return replace(
+        passage, path=path, named_reward=reward, weighted_by_policy=passage.weighted_by_policy and not is_loss
+    )
+
+
+def _below(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, Passage]]:
+    """What a node passes on of the KL in it; the node itself where it is a formula."""
+    op = node.op
+    if op is Op.NEG:
+        yield node.args[0], replace(passage, factor=-passage.factor)
+    elif op is Op.REDUCE and not node.args[0].vocabulary:
+        over_last = node.text == "sum" and node.axis in (-1, 2)
+        yield node.args[0], replace(passage, summed_last=passage.summed_last or over_last)
+    elif op is Op.DETACH:
+        yield node.args[0], replace(passage, detached=True)
+    elif op is Op.CHOICE:
+        yield from _arms(node, passage)
+    elif op is Op.STACK:
+        for arg in node.args:
+            yield arg, passage
+    elif op is Op.MUL:
+        yield from _factors(node, passage, graph)
+    elif op is Op.DIV:
+        yield from _quotient(node, passage)
+    elif op is Op.ADD:
+        yield from addends(node, passage, graph)
+    elif op is Op.OPAQUE:
+        yield from _unfollowed(node, passage)
+    elif node.is_pure:
+        if op is not Op.COMPARE:
+            yield node, passage
+    elif op in (Op.MIN, Op.MAX, Op.CLAMP):
+        for arg in node.args:
+            yield arg, replace(passage, beside_others=True)
+    elif op is Op.WHERE:
+        for arg in node.args[1:]:
+            yield arg, passage
+
+
+def _arms(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
+    """Each arm under its condition; one for all where they only average the same thing in different ways."""
+    if len({core(arm) for arm in node.args}) == 1:
+        yield node.args[0], passage
+        return
+    earlier: list[Condition] = []
+    for condition, arm in zip(node.conditions, node.args, strict=True):
+        yield arm, replace(passage, condition=both((passage.condition, condition, *earlier)))
+        earlier.append(negated(condition))
+
+
+def _flattened(node: Node) -> tuple[float, list[Node]]:
+    """The factors of a product, and the sign that the minus signs in it make together."""
+    sign, waiting = 1.0, [node]
+    parts: list[Node] = []
+    while waiting:
+        part = waiting.pop()
+        if part.op is Op.NEG:
+            sign, part = -sign, part.args[0]
+            waiting.append(part)
+        elif part.op is Op.MUL and len(parts) + len(waiting) < 200:
+            waiting.extend(reversed(part.args))
+        else:
+            parts.append(part)
+    return sign, parts
+
+
+def _factors(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, Passage]]:
+    sign, parts = _flattened(node)
+    knobs = [part for part in parts if part.is_scalar]
+    rest = [part for part in parts if not part.is_scalar]
+    factor, coefficients = passage.factor * sign, list(passage.coefficients)
+    for knob in knobs:
+        if knob.op is Op.NUMBER:
+            factor *= knob.number or 0.0
+        elif knob.op is not Op.MASK:
+            coefficients.append(knob)
+    if factor == 0:
+        return  # switched off on this branch
+    if (
+        sign > 0
+        and len(rest) == 1
+        and rest[0].is_pure
+        and rest[0].op in _SINGLE
+        and all(knob.op is Op.NUMBER for knob in knobs)
+    ):
+        yield node, passage  # 0.5 * d**2: the number is part of the formula
+        return
+    passage = replace(passage, factor=factor, coefficients=tuple(coefficients))
+    bearing = [part for part in rest if part.bears_kl]
+    others = [part for part in rest if not part.bears_kl]
+    spreads = [part for part in bearing if part.op is Op.POW and (known_number(part.args[1]) or 0.0) < 0]
+    if spreads and len(bearing) > len(spreads):  # multiplied by one over its own spread
+        for part in bearing:
+            if part not in spreads:
+                yield part, replace(passage, divided_by_spread=True)
+    elif len(rest) == 1:
+        yield rest[0], passage
+    elif all(part.is_pure for part in rest):
+        formula = node if len(rest) == len(parts) and sign > 0 else graph.whole_product(rest, node.site)
+        yield formula, passage
+    elif len(bearing) == 1:
+        policy = any(part.live or _is_policy_weight(part) for part in others)
+        foreign = tuple(_described(part) for part in others if part.roles & FOREIGN)
+        mixed = bool(bearing[0].roles & FOREIGN) or bool(foreign)
+        yield (
+            bearing[0],
+            replace(
+                passage,
+                weighted_by_policy=passage.weighted_by_policy or (policy and mixed),
+                weighted_by=(*passage.weighted_by, *foreign),
+            ),
+        )
+
+
+def _is_policy_weight(node: Node) -> bool:
+    return bool(node.roles & POLICY) and node.live
+
+
+def _described(node: Node) -> str:
+    while node.args and node.op is not Op.ATOM:
+        node = next((arg for arg in node.args if arg.roles & FOREIGN), node.args[0])
+    return node.text or node.op.name.lower()
+
+
+def _quotient(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
+    numerator, denominator = node.args
+    if denominator.is_scalar:
+        number = known_number(denominator)
+        if denominator.op is Op.NUMBER and numerator.is_pure and numerator.op in _SINGLE:
+            yield node, passage  # d**2 / 2: the number is part of the formula
+        elif number is not None and denominator.op is not Op.SCALAR:
+            yield numerator, replace(passage, factor=passage.factor / number if number else passage.factor)
+        else:
+            yield numerator, replace(passage, divisors=(*passage.divisors, denominator))
+    elif numerator.bears_kl:
+        spread = any(part.op is Op.OPAQUE and part.text == "std" for part in _near(denominator))
+        yield (
+            numerator,
+            replace(passage, divided_by_spread=passage.divided_by_spread or spread, weighted_by=passage.weighted_by),
+        )
+
+
+def _near(node: Node) -> list[Node]:
+    found, waiting = [], [(node, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        found.append(part)
+        if depth < 4:
+            waiting.extend((arg, depth + 1) for arg in part.args)
+    return found
+
+
+def _unfollowed(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
+    """A call that was not followed: linear where its name says that it averages or gathers, else nothing is known."""
+    if node.text in ("std", "max", "min", "count", "loss"):
+        return
+    linear = names.is_aggregation(node.text.rsplit(".", 1)[-1])
+    for arg in node.args:
+        if arg.bears_kl:
+            yield arg, passage if linear else replace(passage, through_unknown=node.text)

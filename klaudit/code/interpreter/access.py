@@ -1,0 +1,331 @@
+"""Names, attributes and items: what is known here, what was stored, and what comes from outside."""
+
+from __future__ import annotations
+
+import ast
+
+from klaudit.code import names
+from klaudit.code.conditions import Condition, OneOf, Subject
+from klaudit.code.graph import Node, Op, Site
+from klaudit.code.interpreter.machine import MAX_ARMS, Frame, Machine
+from klaudit.code.modules import ClassInfo, FunctionInfo, Module
+from klaudit.code.values import (
+    Alternatives,
+    ClassObject,
+    Closure,
+    Distribution,
+    Imported,
+    Instance,
+    Literal,
+    Mapping,
+    Namespace,
+    Operation,
+    Path,
+    Sequence,
+    Value,
+)  # fmt: skip
+
+LIBRARIES = names.vocabulary(
+    """
+    torch transformers accelerate peft datasets vllm ray hydra omegaconf os sys re json time copy random typing
+    logging wandb tqdm jax jnp np numpy math F th tf mx paddle nn optax distrax tfp scipy lax cp xp functional cupy
+    distributions
+    """
+)
+
+
+class Access(Machine):
+    """Looks values up."""
+
+    def evaluate(self, syntax: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def instance_attribute(self, instance: Instance, name: str) -> Value:
+        raise NotImplementedError
+
+    def node(self, syntax: ast.expr, frame: Frame) -> Node:
+        return self.as_node(self.evaluate(syntax, frame), self.site(syntax, frame))
+
+    def site(self, syntax: ast.AST, frame: Frame) -> Site:
+        return Site(frame.module.index, syntax)
+
+    def outside(self, syntax: ast.AST) -> Path:
+        """Something that has no meaning here, by its place."""
+        return Path(f"<{type(syntax).__name__}:{getattr(syntax, 'lineno', 0)}:{getattr(syntax, 'col_offset', 0)}>", "")
+
+    # --- names, attributes, items ------------------------------------------------------------------------------------------------
+
+    def named(self, name: str, frame: Frame) -> Value:
+        if name in frame.names:
+            return frame.names[name]
+        if frame.enclosing is not None and name in frame.enclosing:
+            return frame.enclosing[name]
+        return self.global_value(name, frame.module)
+
+    def global_value(self, name: str, module: Module) -> Value:
+        if name in module.imports and name not in module.functions and name not in module.classes:
+            return self.imported(module, module.imports[name])
+        return self.as_value(self.program.look_up(module, name), name, module)
+
+    def imported(self, module: Module, dotted: str) -> Value:
+        """A library's name as an operation, any other as something to look up when it is used."""
+        return Operation(dotted) if dotted.partition(".")[0] in LIBRARIES else Imported(module, dotted)
+
+    def resolved(self, value: Imported) -> Value:
+        """What an imported name is, read from its own file."""
+        found = self.program.imported(value.module, value.dotted)
+        return self.as_value(found, value.name, value.module)
+
+    def as_value(self, found: object, name: str, module: Module) -> Value:
+        if isinstance(found, FunctionInfo):
+            return Closure(found)
+        if isinstance(found, ClassInfo):
+            return ClassObject(found)
+        if isinstance(found, Module):
+            return Namespace(found)
+        if isinstance(found, str):
+            return Operation(found)
+        if isinstance(found, ast.expr):
+            return self.module_constant(name, found, module)
+        return Operation(name) if name in LIBRARIES else Path(name, name)
+
+    def module_constant(self, name: str, syntax: ast.expr, module: Module) -> Value:
+        """A top-level assignment: constants, and tables of functions; anything else is an object from outside."""
+        if isinstance(syntax, ast.Constant | ast.UnaryOp | ast.Dict | ast.List | ast.Tuple | ast.Lambda | ast.BinOp):
+            value = self.evaluate(syntax, Frame(module, None, {}))
+            if isinstance(value, Mapping):
+                value.name = name
+            if isinstance(value, Node) and value.op is Op.NUMBER:
+                return self.graph.scalar(name, value.number, Site(module.index, syntax))
+            return value
+        if isinstance(syntax, ast.Call) and isinstance(syntax.func, ast.Name | ast.Attribute):
+            text = ast.unparse(syntax.func)
+            if text.rsplit(".", 1)[-1] in ("dict", "defaultdict", "OrderedDict", "partial", "Registry"):
+                value = self.evaluate(syntax, Frame(module, None, {}))
+                if isinstance(value, Mapping):
+                    value.name = name
+                return value
+        return Path(name, name)
+
+    def attribute(self, owner: Value, name: str, frame: Frame, syntax: ast.expr) -> Value:
+        if isinstance(owner, Node):
+            if name == "data":
+                return self.graph.make(Op.DETACH, (owner,), self.site(syntax, frame))
+            if name in ("shape", "device", "dtype", "ndim"):
+                return self.graph.mask
+            return Operation(name, owner)
+        if isinstance(owner, Path):
+            return self._attribute_of_path(owner, name, frame)
+        if isinstance(owner, Operation):
+            return Operation(f"{owner.dotted}.{name}", owner.receiver)
+        if isinstance(owner, Namespace):
+            return self.global_value(name, owner.module)
+        if isinstance(owner, Imported):
+            return self.imported(owner.module, f"{owner.dotted}.{name}")
+        if isinstance(owner, Instance):
+            return self.instance_attribute(owner, name)
+        if isinstance(owner, ClassObject):
+            method = self.program.method(owner.info, name)
+            return Closure(method) if method else Path(f"{owner.info.name}.{name}", name)
+        if isinstance(owner, Alternatives):
+            return self.alternatives(
+                [
+                    (condition, self.attribute(arm, name, frame, syntax))
+                    for condition, arm in owner.arms
+                    if arm != Literal(None)
+                ]
+            )
+        if isinstance(owner, Mapping) and name in owner.entries:
+            return owner.entries[name]
+        if isinstance(owner, Distribution) and name == "logits":
+            return owner.logits
+        return Operation(name, owner)
+
+    def _attribute_of_path(self, owner: Path, name: str, frame: Frame) -> Value:
+        text = f"{owner.text}.{name}"
+        if text in self.heap:
+            return self.heap[text]
+        if (
+            frame.receiver is not None
+            and owner == frame.receiver
+            and frame.info is not None
+            and frame.info.inside is not None
+        ):
+            found = self.attribute_of_self(frame.info.inside, name, owner)
+            if found is not None:
+                return found
+        if text.startswith(tuple(f"{library}." for library in LIBRARIES)):
+            return Operation(text)
+        return self.from_mailbox(Path(text, name, owner.model, owner.reason, owner.detached), name)
+
+    def from_mailbox(self, path: Path, key: str) -> Value:
+        """What another function stored under this key, where the key says that it is a KL."""
+        return self.mailbox[key] if names.speaks_of_kl(key) and key in self.mailbox else path
+
+    def attribute_of_self(self, owner: ClassInfo, name: str, receiver: Path) -> Value | None:
+        """A method, or what `__init__` assigned where that is a number, a text or an object whose class is read."""
+        if method := self.program.method(owner, name):
+            if any(isinstance(node, ast.Name) and node.id == "property" for node in decorators(method)):
+                return None
+            return Closure(method, receiver=None if is_static(method) else receiver)
+        written = self.written_in_init(owner, name)
+        if written is None:
+            return self.class_attribute(owner, name)
+        value, init = written
+        simple = isinstance(
+            value,
+            ast.Constant | ast.Call | ast.Name | ast.Attribute | ast.UnaryOp | ast.Subscript | ast.IfExp | ast.Lambda,
+        )
+        if not simple:
+            return None
+        frame = Frame(init.module, init, self.parameters(init, receiver), receiver=None)
+        result = self.evaluate(value, frame)
+        if isinstance(result, Path):  # the attribute's own path says more to the reader than what it was copied from
+            kept = Path(
+                f"{receiver.text}.{name}",
+                result.name if names.is_log_probability(result.name) else name,
+                default=result.default,
+            )
+            self.note_default(kept)
+            return kept
+        if isinstance(result, Node) and result.is_scalar:
+            return self.graph.scalar(f"{receiver.text}.{name}", result.number, result.site)
+        return result if isinstance(result, Literal | Instance | Closure | Operation | Mapping) else None
+
+    def written_in_init(self, owner: ClassInfo, name: str) -> tuple[ast.expr, FunctionInfo] | None:
+        """What `__init__` of a class or of its nearest base that has one assigns to an attribute."""
+        init = self.program.method(owner, "__init__")
+        if init is None or init.owner is None or name not in init.owner.set_in_init:
+            return None
+        return init.owner.set_in_init[name], init
+
+    def class_attribute(self, owner: ClassInfo, name: str) -> Value | None:
+        """A constant in the body of the class."""
+        for statement in owner.syntax.body:
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(
+                statement.value, ast.Constant | ast.UnaryOp
+            ):
+                target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+                if isinstance(target, ast.Name) and target.id == name:
+                    return self.evaluate(statement.value, Frame(owner.module, None, {}))
+        return None
+
+    def parameters(self, info: FunctionInfo, receiver: Value | None) -> dict[str, Value]:
+        """Parameters as objects from outside, with their defaults noted; `self` is the receiver."""
+        arguments = info.syntax.args
+        bound: dict[str, Value] = {}
+        positional = [*arguments.posonlyargs, *arguments.args]
+        defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
+            arguments.defaults
+        )
+        for parameter, default in [
+            *zip(positional, defaults, strict=True),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]:
+            value: Value | None = None
+            if isinstance(default, ast.Constant | ast.UnaryOp):
+                value = self.evaluate(default, Frame(info.module, None, {}))
+            bound[parameter.arg] = Path(parameter.arg, parameter.arg, default=value)
+        for extra in (arguments.vararg, arguments.kwarg):
+            if extra is not None:
+                bound[extra.arg] = Path(extra.arg, extra.arg)
+        if info.owner is not None and positional and receiver is not None:
+            bound[positional[0].arg] = receiver
+        return bound
+
+    def _subscript(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Subscript)
+        owner = self.evaluate(syntax.value, frame)
+        if isinstance(syntax.slice, ast.Slice):
+            if (
+                isinstance(owner, Path)
+                and owner.subject is None
+                and _is_cut(syntax.slice)
+                and not names.is_log_probability(owner.name)
+            ):
+                return Path(owner.text, owner.name, owner.model, owner.reason, owner.detached, owner.default)
+            return owner
+        return self.item(owner, self.evaluate(syntax.slice, frame), frame, syntax)
+
+    def item(self, owner: Value, key: Value, frame: Frame, syntax: ast.expr) -> Value:
+        if isinstance(owner, Node):
+            return self._item_of_node(owner, key)
+        if isinstance(owner, Sequence):
+            index = key.number if isinstance(key, Node) and key.op is Op.NUMBER else None
+            if index is not None and not owner.grows and -len(owner.items) <= index < len(owner.items):
+                return owner.items[int(index)]
+            return self.element(owner) if owner.grows else self._chosen_item(owner.items, key)
+        if isinstance(owner, Mapping):
+            return self._entry(owner, key, frame)
+        if isinstance(owner, Path):
+            if isinstance(key, Literal) and isinstance(key.value, str):
+                text = f"{owner.text}['{key.value}']"
+                if text in self.heap:
+                    return self.heap[text]
+                return self.from_mailbox(Path(text, key.value, owner.model, owner.reason, owner.detached), key.value)
+            return owner
+        if isinstance(owner, Alternatives):
+            return self.alternatives(
+                [
+                    (condition, self.item(arm, key, frame, syntax))
+                    for condition, arm in owner.arms
+                    if arm != Literal(None)
+                ]
+            )
+        return owner
+
+    def _item_of_node(self, owner: Node, key: Value) -> Value:
+        if owner.op is Op.STACK:
+            if (
+                isinstance(key, Node)
+                and key.op is Op.NUMBER
+                and key.number is not None
+                and -len(owner.args) <= key.number < len(owner.args)
+            ):
+                return owner.args[int(key.number)]
+            if isinstance(key, Path | Node):
+                return self._chosen_item(list(owner.args), key)
+        return owner
+
+    def _chosen_item(self, items: list[Value], key: Value) -> Value:
+        """An item picked by an index that a setting decides."""
+        if not items or not (isinstance(key, Path) or (isinstance(key, Node) and key.op is Op.SCALAR)):
+            return items[0] if items else Literal(None)
+        subject = key.as_subject if isinstance(key, Path) else Subject(key.text)
+        arms: list[tuple[Condition, Value]] = [
+            (OneOf(subject, frozenset({float(at)})), item) for at, item in enumerate(items[:MAX_ARMS])
+        ]
+        return self.alternatives(arms)
+
+    def _entry(self, owner: Mapping, key: Value, frame: Frame) -> Value:
+        if isinstance(key, Literal) and isinstance(key.value, str):
+            if key.value in owner.entries:
+                return owner.entries[key.value]
+            return Path(f"{owner.name or 'dict'}['{key.value}']", key.value)
+        if isinstance(key, Path) and owner.entries:
+            entries = list(owner.entries.items())[:MAX_ARMS]
+            arms: list[tuple[Condition, Value]] = [
+                (OneOf(key.as_subject, frozenset({name})), entry) for name, entry in entries
+            ]
+            return self.alternatives(arms)
+        return Path(f"{owner.name or 'dict'}[...]", "")
+
+    def element(self, value: Value) -> Value:
+        """What iterating over a value gives."""
+        if isinstance(value, Sequence):
+            return value.items[-1] if value.items else Literal(None)
+        if isinstance(value, Alternatives):
+            return self.alternatives([(condition, self.element(arm)) for condition, arm in value.arms])
+        return value if isinstance(value, Node | Path) else Path("<element>", "")
+
+
+def decorators(info: FunctionInfo) -> list[ast.expr]:
+    return [] if isinstance(info.syntax, ast.Lambda) else info.syntax.decorator_list
+
+
+def is_static(info: FunctionInfo) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "staticmethod" for node in decorators(info))
+
+
+def _is_cut(piece: ast.Slice) -> bool:
+    return piece.upper is not None and piece.step is None

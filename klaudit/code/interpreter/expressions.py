@@ -1,0 +1,240 @@
+"""Expressions to values: arithmetic, comparisons, displays.  Calls are further up."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TypeAlias
+
+from klaudit.code import names
+from klaudit.code.conditions import ALWAYS, NEVER, negated
+from klaudit.code.graph import Node, Op, Site
+from klaudit.code.interpreter.branching import COMPARISONS, Branching
+from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.operations import token_log_probability
+from klaudit.code.modules import FunctionInfo
+from klaudit.code.roles import FOREIGN, POLICY, REFERENCE
+from klaudit.code.values import Alternatives, Closure, Literal, Mapping, Path, Sequence, Value
+
+_BINARY = {ast.Add: Op.ADD, ast.Mult: Op.MUL, ast.Div: Op.DIV, ast.FloorDiv: Op.DIV, ast.Pow: Op.POW}
+
+Evaluate: TypeAlias = Callable[["Expressions", ast.expr, Frame], Value]
+
+
+class Expressions(Branching):
+    """Evaluates every kind of expression but the call."""
+
+    def call(self, syntax: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, written: ast.AST | None = None) -> None:
+        raise NotImplementedError
+
+    def evaluate(self, syntax: ast.expr, frame: Frame) -> Value:
+        """The value of an expression.  Raises BudgetError."""
+        self.step()
+        handler = _HANDLERS.get(type(syntax))
+        if handler is None:
+            return self.outside(syntax)
+        self.deeper()
+        try:
+            return handler(self, syntax, frame)
+        finally:
+            self.shallower()
+
+    def _name(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Name)
+        return self.named(syntax.id, frame)
+
+    def _attribute(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Attribute)
+        return self.attribute(self.evaluate(syntax.value, frame), syntax.attr, frame, syntax)
+
+    # --- arithmetic --------------------------------------------------------------------------------------------------------------
+
+    def _binary(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.BinOp)
+        left, right = self.evaluate(syntax.left, frame), self.evaluate(syntax.right, frame)
+        if isinstance(left, Sequence) and isinstance(syntax.op, ast.Add | ast.Mult):
+            return Sequence([*left.items, *right.items]) if isinstance(right, Sequence) else left
+        return self.arithmetic(syntax.op, left, right, self.site(syntax, frame))
+
+    def arithmetic(self, operator: ast.operator, left: Value, right: Value, site: Site) -> Value:
+        one, other = self.as_node(left, site), self.as_node(right, site)
+        if isinstance(operator, ast.Sub):
+            if one.op is Op.OPAQUE and one.text == "gather" and other.op is Op.LOGSUMEXP and one.args == other.args:
+                return token_log_probability(self.graph, other.args[0], site)  # the picked logit, normalised
+            one, other = self.in_company(one, other), self.in_company(other, one)
+            return self.graph.difference(one, other, site)
+        op = _BINARY.get(type(operator))
+        if op is not None:
+            return self.graph.make(op, (one, other), site)
+        if one.is_scalar and other.is_scalar:
+            return (
+                self.graph.mask
+                if isinstance(operator, ast.BitAnd | ast.BitOr | ast.BitXor)
+                else self.graph.make(Op.MUL, (one, other), site)
+            )
+        if isinstance(operator, ast.BitAnd | ast.BitOr | ast.BitXor):
+            return self.graph.mask
+        return self.graph.make(Op.OPAQUE, (one, other), site, text=type(operator).__name__)
+
+    def in_company(self, node: Node, other: Node) -> Node:
+        """Something unnamed that a reference log-probability is subtracted from, or from it, is the policy's."""
+
+        if node.op is not Op.ATOM or node.roles != FOREIGN or other.roles != REFERENCE or other.op is not Op.ATOM:
+            return node
+        if names.holder(node.text) == FOREIGN or names.is_reward(node.text):
+            return node
+        return self.graph.atom(POLICY, node.text, "set against the reference's log-probability", node.site)
+
+    def _unary(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.UnaryOp)
+        if isinstance(syntax.op, ast.Not):
+            return self.truth(negated(self.condition(syntax.operand, frame)))
+        operand = self.node(syntax.operand, frame)
+        if isinstance(syntax.op, ast.USub):
+            return self.graph.negative(operand, self.site(syntax, frame))
+        return self.graph.mask if isinstance(syntax.op, ast.Invert) else operand
+
+    def _compare(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Compare)
+        if len(syntax.ops) != 1:
+            return self.graph.mask
+        left, right = self.evaluate(syntax.left, frame), self.evaluate(syntax.comparators[0], frame)
+        numeric = isinstance(syntax.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq)
+        if numeric and any(isinstance(side, Node) and not side.is_scalar for side in (left, right)):
+            one, other = self.as_node(left), self.as_node(right)
+            if (one.roles | other.roles) & ~(1 | 2 | 4):
+                return self.graph.mask
+            return self.graph.make(
+                Op.COMPARE, (one, other), self.site(syntax, frame), text=COMPARISONS[type(syntax.ops[0])]
+            )
+        return self.truth(self.comparison(syntax, frame))
+
+    def _boolean(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.BoolOp)
+        values = [self.evaluate(value, frame) for value in syntax.values]
+        if isinstance(syntax.op, ast.And):
+            return values[-1]
+        arms = [
+            (self.truthiness(value, part), value) for value, part in zip(values[:-1], syntax.values[:-1], strict=True)
+        ]
+        return Alternatives((*arms, (ALWAYS, values[-1]))) if not isinstance(values[0], Node) else values[0]
+
+    def _if_expression(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.IfExp)
+        condition = self.condition(syntax.test, frame)
+        if condition == ALWAYS:
+            return self.evaluate(syntax.body, frame)
+        if condition == NEVER:
+            return self.evaluate(syntax.orelse, frame)
+        return self.either(condition, self.evaluate(syntax.body, frame), self.evaluate(syntax.orelse, frame))
+
+    # --- literals and displays ---------------------------------------------------------------------------------------------------
+
+    def _constant(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Constant)
+        value = syntax.value
+        if isinstance(value, bool) or value is None or isinstance(value, str):
+            return Literal(value)
+        if isinstance(value, int | float):
+            return self.graph.number(_float(value))
+        return Literal(None)
+
+    def _sequence(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Tuple | ast.List | ast.Set)
+        return Sequence([self.evaluate(item, frame) for item in syntax.elts])
+
+    def _dict(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Dict)
+        entries: dict[str, Value] = {}
+        for key, entry in zip(syntax.keys, syntax.values, strict=True):
+            value = self.evaluate(entry, frame)
+            if key is None:
+                entries.update(value.entries if isinstance(value, Mapping) else {})
+            elif isinstance(key, ast.Constant) and isinstance(key.value, str):
+                entries[key.value] = value
+            elif isinstance(key, ast.Attribute):
+                entries[ast.unparse(key)] = value
+        return Mapping(entries)
+
+    def _comprehension(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.ListComp | ast.GeneratorExp | ast.SetComp)
+        inner = self._inside_comprehension(syntax.generators, frame)
+        return Sequence([self.evaluate(syntax.elt, inner)], grows=True)
+
+    def _dict_comprehension(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.DictComp)
+        inner = self._inside_comprehension(syntax.generators, frame)
+        key = self.evaluate(syntax.key, inner)
+        value = self.evaluate(syntax.value, inner)
+        return Mapping({key.value: value} if isinstance(key, Literal) and isinstance(key.value, str) else {"": value})
+
+    def _inside_comprehension(self, generators: list[ast.comprehension], frame: Frame) -> Frame:
+        inner = Frame(
+            frame.module, frame.info, dict(frame.names), frame.enclosing, frame.receiver, frame.called_under, frame.path,
+            without_gradient=frame.without_gradient, adapter_off=frame.adapter_off,
+        )  # fmt: skip
+        for generator in generators:
+            self.assign(generator.target, self.element(self.evaluate(generator.iter, inner)), inner)
+        return inner
+
+    def _lambda(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Lambda)
+        return Closure(
+            FunctionInfo(frame.module, syntax, "<lambda>", inside=frame.info.inside if frame.info else None),
+            {**(frame.enclosing or {}), **frame.names},
+            frame.receiver,
+        )
+
+    def _walrus(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.NamedExpr)
+        value = self.evaluate(syntax.value, frame)
+        self.assign(syntax.target, value, frame)
+        return value
+
+    def _inner(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Starred | ast.Await)
+        return self.evaluate(syntax.value, frame)
+
+    def _call(self, syntax: ast.expr, frame: Frame) -> Value:
+        assert isinstance(syntax, ast.Call)
+        return self.call(syntax, frame)
+
+    def _formatted(self, syntax: ast.expr, frame: Frame) -> Value:
+        return Path(f"<text:{getattr(syntax, 'lineno', 0)}>", "")
+
+
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+_HANDLERS: dict[type[ast.expr], Evaluate] = {
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Subscript: Expressions._subscript,
+    ast.BinOp: Expressions._binary,
+    ast.UnaryOp: Expressions._unary,
+    ast.Compare: Expressions._compare,
+    ast.BoolOp: Expressions._boolean,
+    ast.IfExp: Expressions._if_expression,
+    ast.Constant: Expressions._constant,
+    ast.Tuple: Expressions._sequence,
+    ast.List: Expressions._sequence,
+    ast.Set: Expressions._sequence,
+    ast.Dict: Expressions._dict,
+    ast.ListComp: Expressions._comprehension,
+    ast.SetComp: Expressions._comprehension,
+    ast.GeneratorExp: Expressions._comprehension,
+    ast.DictComp: Expressions._dict_comprehension,
+    ast.Lambda: Expressions._lambda,
+    ast.NamedExpr: Expressions._walrus,
+    ast.Starred: Expressions._inner,
+    ast.Await: Expressions._inner,
+    ast.Call: Expressions._call,
+    ast.JoinedStr: Expressions._formatted,
+}

@@ -1,0 +1,307 @@
+"""The whitelist: what library functions, tensor methods and their in-place and other-library twins mean in the value graph.
+
+An operation gets the tensor it works on, the other arguments, and where it stands.  What is not listed is opaque.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from klaudit.code import names
+from klaudit.code.graph import Graph, Node, Op, Site, reachable
+from klaudit.code.values import Arguments, Literal, Value
+
+SAMPLED_TOKENS = "log-probability of the sampled tokens"
+
+
+@dataclass(slots=True)
+class Given:
+    """One application of an operation: the tensor it works on, the rest of the arguments as given and as tensors."""
+
+    graph: Graph
+    tensor: Node
+    arguments: Arguments
+    as_node: Callable[[Value | None], Node]
+    site: Site
+
+    def node(self, index: int, *names: str) -> Node | None:
+        value = self.arguments.get(index, *names)
+        return None if value is None or value == Literal(None) else self.as_node(value)
+
+    def make(self, op: Op, *others: Node, text: str = "", axis: int | None = None) -> Node:
+        return self.graph.make(op, (self.tensor, *others), self.site, text, axis)
+
+    def text(self, index: int, *names: str) -> str:
+        value = self.arguments.get(index, *names)
+        return value.value if isinstance(value, Literal) and isinstance(value.value, str) else ""
+
+    def axis(self, index: int) -> int | None:
+        """The axis of a reduction; None where it goes over all."""
+        node = self.arguments.get(index, "dim", "axis")
+        if isinstance(node, Node) and node.op is Op.NUMBER and node.number is not None:
+            return int(node.number)
+        return None if node is None or node == Literal(None) else 1  # an axis that is not known is not the vocabulary's
+
+
+Meaning: TypeAlias = Callable[[Given], Node]
+
+
+def _unary(op: Op) -> Meaning:
+    return lambda given: given.make(op)
+
+
+def _same(given: Given) -> Node:
+    return given.tensor
+
+
+def _detached(given: Given) -> Node:
+    return given.make(Op.DETACH)
+
+
+def _binary(op: Op) -> Meaning:
+    def meaning(given: Given) -> Node:
+        other = given.node(0, "other", "value", "exponent")
+        if other is None:
+            return given.tensor
+        alpha = given.node(1, "alpha") if op is Op.ADD else None
+        return given.make(op, other if alpha is None else given.graph.make(Op.MUL, (alpha, other), given.site))
+
+    return meaning
+
+
+def _subtracted(given: Given) -> Node:
+    other = given.node(0, "other") or given.graph.number(0.0)
+    alpha = given.node(1, "alpha")
+    return given.graph.difference(
+        given.tensor, other if alpha is None else given.graph.make(Op.MUL, (alpha, other)), given.site
+    )
+
+
+def _reversed_subtracted(given: Given) -> Node:
+    return given.graph.difference(given.node(0, "other") or given.graph.number(0.0), given.tensor, given.site)
+
+
+def _extreme(op: Op) -> Meaning:
+    def meaning(given: Given) -> Node:
+        other = given.arguments.get(0, "other")
+        if (isinstance(other, Node) and other.op is not Op.NUMBER) or (
+            other is not None and not isinstance(other, Node | Literal)
+        ):
+            return given.make(op, given.as_node(other))
+        return given.make(Op.OPAQUE, text=op.name.lower())  # over an axis
+
+    return meaning
+
+
+def _paired_extreme(op: Op) -> Meaning:
+    return lambda given: given.make(op, given.node(0, "other") or given.graph.number(0.0))
+
+
+def _clamped(low: tuple[int, str] | None, high: tuple[int, str] | None) -> Meaning:
+    def meaning(given: Given) -> Node:
+        infinite = float("inf")
+        bounds = [given.graph.number(-infinite), given.graph.number(infinite)]
+        for at, place in enumerate((low, high)):
+            if place is not None:
+                names = (place[1], "a_min" if at == 0 else "a_max", "min" if at == 0 else "max")
+                bounds[at] = given.node(place[0], *names) or bounds[at]
+        return given.make(Op.CLAMP, *bounds)
+
+    return meaning
+
+
+def _where(given: Given) -> Node:
+    one, other = given.node(0, "input", "x"), given.node(1, "other", "y")
+    if one is None or other is None:
+        return given.graph.mask
+    if given.tensor.is_scalar and (_is_zero(other) or _is_zero(one)):
+        return one if _is_zero(other) else other  # a mask by another name
+    return given.make(Op.WHERE, one, other)
+
+
+def _is_zero(node: Node) -> bool:
+    return node.op is Op.NUMBER and node.number == 0.0
+
+
+def _power(given: Given) -> Node:
+    return given.make(Op.POW, given.node(0, "exponent", "y") or given.graph.number(1.0))
+
+
+def _powered(exponent: float) -> Meaning:
+    return lambda given: given.make(Op.POW, given.graph.number(exponent))
+
+
+def _reduced(text: str) -> Meaning:
+    return lambda given: given.make(Op.REDUCE, text=text, axis=given.axis(0))
+
+
+def _gathered(given: Given) -> Node:
+    """Picking the sampled token's entry out of the vocabulary."""
+    tensor = given.tensor
+    if tensor.op is Op.LOGSOFTMAX:
+        return token_log_probability(given.graph, tensor.args[0], given.site)
+    if tensor.op is Op.SOFTMAX:
+        return given.graph.make(Op.EXP, (token_log_probability(given.graph, tensor.args[0], given.site),), given.site)
+    if tensor.op is Op.LOG and (source := _softmax_below(tensor.args[0])) is not None:
+        atom = token_log_probability(given.graph, source.args[0], given.site)
+        given.graph.from_log_of_softmax[atom] = tensor.site or given.site
+        return atom
+    return given.make(Op.OPAQUE, text="gather") if tensor.vocabulary else tensor
+
+
+def _softmax_below(node: Node) -> Node | None:
+    """The softmax that a logarithm is taken of, with or without a small number added against log 0."""
+    candidates = (node, *node.args) if node.op in (Op.ADD, Op.CLAMP, Op.MAX) else (node,)
+    return next((candidate for candidate in candidates if candidate.op is Op.SOFTMAX), None)
+
+
+def token_log_probability(graph: Graph, logits: Node, site: Site) -> Node:
+    """The sampled token's log-probability under some logits, by whatever function it was picked."""
+    if not logits.vocabulary or not logits.roles or logits.roles & (logits.roles - 1):
+        return graph.make(Op.OPAQUE, (logits,), site, text="log-probability")
+    source = next((part for part in reachable([logits]) if part.op is Op.ATOM), logits)
+    made_by = f" ({source.reason})" if source.reason else ""
+    reason = f"{SAMPLED_TOKENS} under {source.text or 'logits'}{made_by}"
+    return graph.atom(logits.roles, source.text, reason, site, live=logits.live)
+
+
+def _cross_entropy(given: Given) -> Node:
+    return (
+        given.graph.negative(token_log_probability(given.graph, given.tensor, given.site), given.site)
+        if given.tensor.vocabulary
+        else given.make(Op.OPAQUE, text="loss")
+    )
+
+
+def _softmaxed(op: Op) -> Meaning:
+    def meaning(given: Given) -> Node:
+        node = given.make(op)
+        node.vocabulary = given.tensor.roles != 0
+        return node
+
+    return meaning
+
+
+def _logsumexp(given: Given) -> Node:
+    return given.make(Op.LOGSUMEXP, axis=given.axis(0))
+
+
+def _kl_div(given: Given) -> Node:
+    """torch.nn.functional.kl_div(input, target): target * (log target - input); the reduction is mean where none is given."""
+    target = given.node(0, "target")
+    if target is None:
+        return given.make(Op.OPAQUE, text="kl_div")
+    value = given.arguments.keywords.get("log_target")
+    log_target = isinstance(value, Literal) and value.value is True
+    node = given.make(Op.KLDIV, target, text="log_target" if log_target else "")
+    reduction = given.text(3, "reduction") or "mean"
+    if reduction == "none":
+        return node
+    return given.graph.make(Op.REDUCE, (node,), given.site, "mean" if reduction == "mean" else "sum")
+
+
+def _scattered(given: Given) -> Node:
+    source = given.node(2, "src", "source", "value")
+    return given.tensor if source is None else given.make(Op.ADD, source)
+
+
+def _replaced(given: Given) -> Node:
+    return given.node(0, "src", "other", "value") or given.tensor
+
+
+def _lerp(given: Given) -> Node:
+    end, weight = given.node(0, "end"), given.node(1, "weight")
+    if end is None or weight is None:
+        return given.tensor
+    step = given.graph.make(Op.MUL, (weight, given.graph.difference(end, given.tensor, given.site)), given.site)
+    return given.make(Op.ADD, step)
+
+
+def _stacked(given: Given) -> Node:
+    return given.tensor  # a sequence was already made one node
+
+
+def _number(value: float) -> Meaning:
+    return lambda given: given.graph.number(value)
+
+
+def _counted(given: Given) -> Node:
+    return given.graph.mask
+
+
+def _spread(given: Given) -> Node:
+    return given.make(Op.OPAQUE, text="std")
+
+
+def _top(given: Given) -> Node:
+    return given.tensor
+
+
+SAME = names.vocabulary(
+    """
+    float double half bfloat16 to type type_as astype cuda cpu contiguous clone copy view view_as reshape squeeze
+    squeeze_ unsqueeze unsqueeze_ expand expand_as expand_dims repeat repeat_interleave flatten unflatten ravel
+    transpose permute swapaxes movedim t flip fliplr roll requires_grad_ masked_fill masked_fill_ masked_select
+    nan_to_num nan_to_num_ index_select index_fill narrow cumsum logcumsumexp tril triu pad sort chunk split unbind
+    tensor_split block_until_ready asarray as_tensor atleast_1d wait full_tensor to_local redistribute to_dense
+    broadcast_to array gather_for_metrics pin_memory select take device_put
+    """
+)
+
+OPERATIONS: dict[str, Meaning] = {
+    **dict.fromkeys(SAME, _same),
+    **dict.fromkeys(("detach", "detach_", "stop_gradient", "item", "tolist", "numpy"), _detached),
+    **dict.fromkeys(("exp", "exp_"), _unary(Op.EXP)),
+    **dict.fromkeys(("expm1", "expm1_"), _unary(Op.EXPM1)),
+    **dict.fromkeys(("log", "log_"), _unary(Op.LOG)),
+    **dict.fromkeys(("log1p", "log1p_"), _unary(Op.LOG1P)),
+    **dict.fromkeys(("abs", "abs_", "absolute", "fabs"), _unary(Op.ABS)),
+    **dict.fromkeys(("neg", "neg_", "negative"), lambda given: given.graph.negative(given.tensor, given.site)),
+    **dict.fromkeys(("sign", "sgn"), _unary(Op.SIGN)),
+    **dict.fromkeys(("sigmoid", "sigmoid_", "expit"), _unary(Op.SIGMOID)),
+    **dict.fromkeys(("logsigmoid", "log_sigmoid"), _unary(Op.LOGSIGMOID)),
+    "softplus": _unary(Op.SOFTPLUS),
+    **dict.fromkeys(("tanh", "tanh_"), _unary(Op.TANH)),
+    **dict.fromkeys(("add", "add_"), _binary(Op.ADD)),
+    **dict.fromkeys(("sub", "sub_", "subtract"), _subtracted),
+    **dict.fromkeys(("rsub",), _reversed_subtracted),
+    **dict.fromkeys(("mul", "mul_", "multiply"), _binary(Op.MUL)),
+    **dict.fromkeys(("div", "div_", "divide", "true_divide"), _binary(Op.DIV)),
+    **dict.fromkeys(("pow", "pow_", "power", "float_power"), _power),
+    **dict.fromkeys(("square", "square_"), _powered(2.0)),
+    **dict.fromkeys(("sqrt", "sqrt_"), _powered(0.5)),
+    **dict.fromkeys(("rsqrt", "rsqrt_"), _powered(-0.5)),
+    "reciprocal": _powered(-1.0),
+    **dict.fromkeys(("max", "amax"), _extreme(Op.MAX)),
+    **dict.fromkeys(("min", "amin"), _extreme(Op.MIN)),
+    **dict.fromkeys(("maximum", "fmax"), _paired_extreme(Op.MAX)),
+    **dict.fromkeys(("minimum", "fmin"), _paired_extreme(Op.MIN)),
+    "relu": lambda given: given.make(Op.MAX, given.graph.number(0.0)),
+    **dict.fromkeys(("clamp", "clamp_", "clip", "clip_"), _clamped((0, "min"), (1, "max"))),
+    **dict.fromkeys(("clamp_min", "clamp_min_"), _clamped((0, "min"), None)),
+    **dict.fromkeys(("clamp_max", "clamp_max_"), _clamped(None, (0, "max"))),
+    "where": _where,
+    **dict.fromkeys(("sum", "nansum"), _reduced("sum")),
+    **dict.fromkeys(("mean", "nanmean", "average"), _reduced("mean")),
+    **dict.fromkeys(("std", "var", "norm", "nanstd", "std_mean"), _spread),
+    **dict.fromkeys(("gather", "take_along_dim", "take_along_axis"), _gathered),
+    **dict.fromkeys(("softmax",), _softmaxed(Op.SOFTMAX)),
+    **dict.fromkeys(("log_softmax",), _softmaxed(Op.LOGSOFTMAX)),
+    "logsumexp": _logsumexp,
+    **dict.fromkeys(("cross_entropy", "nll_loss"), _cross_entropy),
+    "kl_div": _kl_div,
+    "lerp": _lerp,
+    **dict.fromkeys(("scatter_add_", "scatter_", "scatter", "scatter_add", "index_add_", "index_add", "index_put_"), _scattered),
+    **dict.fromkeys(("copy_", "fill_"), _replaced),
+    **dict.fromkeys(("cat", "stack", "concat", "concatenate", "hstack", "vstack", "pad_sequence"), _stacked),
+    **dict.fromkeys(("zeros_like", "zeros", "empty_like", "empty", "new_zeros", "new_empty"), _number(0.0)),
+    **dict.fromkeys(("ones_like", "ones", "new_ones"), _number(1.0)),
+    **dict.fromkeys(("size", "numel", "dim", "count_nonzero", "argmax", "argmin", "isfinite", "isnan"), _counted),
+    **dict.fromkeys(("any", "all", "bool", "long", "int"), _counted),
+    "topk": _top,
+}  # fmt: skip
+
+# Built from numbers or tensors by value: whatever gradient the source had is lost.
+COPIES_BY_VALUE = frozenset({"tensor", "FloatTensor", "full", "full_like"})

@@ -1,0 +1,288 @@
+"""The program under reading: modules parsed once, what they define and import, and how an imported name leads to another file."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from klaudit.code import names
+from klaudit.code.plain_grammar import in_plain_grammar
+from klaudit.model import Span
+from klaudit.readers.source import Source, UnreadableError
+
+MAX_MODULES = 60  # followed from one file
+_NEWLINE = re.compile(rb"\r\n|\r|\n")
+
+Loader = Callable[[str], Source | None]
+FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionInfo:
+    """A function where it is defined; `owner` is the class it is a method of, `inside` the class whose `self` it sees."""
+
+    module: Module
+    syntax: FunctionSyntax
+    qualified: str
+    owner: ClassInfo | None = None
+    inside: ClassInfo | None = None
+
+    @property
+    def name(self) -> str:
+        return self.qualified.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassInfo:
+    module: Module
+    syntax: ast.ClassDef
+    methods: dict[str, FunctionInfo]
+    bases: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.syntax.name
+
+    @cached_property
+    def set_in_init(self) -> dict[str, ast.expr]:
+        """What `__init__` assigns to attributes of self; the first assignment counts."""
+        written: dict[str, ast.expr] = {}
+        init = self.methods.get("__init__")
+        for statement in ast.walk(init.syntax) if init else ():
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+                for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and isinstance(target.value, ast.Name)
+                        and target.value.id == "self"
+                    ):
+                        written.setdefault(target.attr, statement.value)
+        return written
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """One file: its syntax tree and the names of its top level."""
+
+    index: int
+    source: Source
+    syntax: ast.Module
+    functions: dict[str, FunctionInfo] = field(default_factory=dict)
+    classes: dict[str, ClassInfo] = field(default_factory=dict)
+    imports: dict[str, str] = field(default_factory=dict)  # alias -> dotted name; relative ones start with dots
+    assigned: dict[str, ast.expr] = field(default_factory=dict)
+    _lines: list[int] | None = None
+
+    def offset(self, line: int, column: int) -> int:
+        """Byte offset of a line (from 1) and a column in UTF-8 bytes, as `ast` counts them."""
+        if self._lines is None:
+            start = 3 if self.source.data.startswith(b"\xef\xbb\xbf") else 0
+            self._lines = [start, *(match.end() for match in _NEWLINE.finditer(self.source.data))]
+        return self._lines[min(line, len(self._lines)) - 1] + column
+
+    def extent(self, syntax: ast.AST) -> tuple[int, int]:
+        """First and last byte of a statement or expression; those of a statement include its decorators."""
+        line, column = getattr(syntax, "lineno", 1), getattr(syntax, "col_offset", 0)
+        if decorators := getattr(syntax, "decorator_list", None):
+            line, column = min((node.lineno, node.col_offset - 1) for node in decorators)
+        end_line, end_column = getattr(syntax, "end_lineno", line), getattr(syntax, "end_col_offset", column)
+        return self.offset(line, max(column, 0)), self.offset(end_line, end_column)
+
+    def span(self, syntax: ast.AST) -> Span:
+        return self.source.span(*self.extent(syntax))
+
+    def text(self, syntax: ast.AST) -> str:
+        start, end = self.extent(syntax)
+        return self.source.data[start:end].decode("utf-8", "replace")
+
+    def top_level(self) -> Iterator[FunctionInfo]:
+        """Functions and methods that are not inside another function."""
+        yield from self.functions.values()
+        for info in self.classes.values():
+            yield from info.methods.values()
+
+
+def parse(source: Source) -> ast.Module:
+    """The syntax tree.  Raises UnreadableError where it is not Python, or nested too deeply to be read."""
+    try:
+        return _syntax(source.data)
+    except SyntaxError as error:
+        raise UnreadableError(f"not Python: {error.msg}", error.lineno) from None
+    except (RecursionError, MemoryError):
+        raise UnreadableError("nested too deeply") from None
+    except ValueError as error:  # null bytes
+        raise UnreadableError(f"not Python: {error}") from None
+
+
+@lru_cache(maxsize=64)  # files of a package import each other: the same few are followed again and again
+def _syntax(data: bytes) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(data)
+        except SyntaxError:
+            plain = in_plain_grammar(data)
+            if plain is None:
+                raise
+            return ast.parse(plain)
+
+
+class Program:
+    """The file under analysis and those of the same tree that it imports, loaded when a name leads there."""
+
+    def __init__(
+        self, source: Source, load: Loader, worth_reading: Callable[[bytes], bool] = lambda data: True
+    ) -> None:
+        self._load = load
+        self._worth_reading = worth_reading
+        self._by_path: dict[str, Module | None] = {}
+        self.modules: list[Module] = []
+        self.main = self._add(source)
+
+    def _add(self, source: Source) -> Module:
+        module = Module(len(self.modules), source, parse(source))
+        _index(module)
+        self.modules.append(module)
+        self._by_path[source.path] = module
+        return module
+
+    def module_at(self, path: str) -> Module | None:
+        if path not in self._by_path:
+            self._by_path[path] = None
+            source = self._load(path) if len(self.modules) < MAX_MODULES else None
+            if source is not None and self._worth_reading(source.data):
+                with suppress(UnreadableError):  # the scan reports it where that file itself is read
+                    self._add(source)
+        return self._by_path[path]
+
+    def module_named(self, dotted: str, importer: Module) -> Module | None:
+        """The module of the tree that an import in `importer` names."""
+        folder = posixpath.dirname(importer.source.path)
+        if dotted.startswith("."):
+            name = dotted.lstrip(".")
+            for _ in range(len(dotted) - len(name) - 1):
+                folder = posixpath.dirname(folder)
+            return self._in_folder(folder, name)
+        first = dotted.partition(".")[0]
+        parts = folder.split("/") if folder else []
+        tried = [
+            "/".join(parts[:at]) for at, part in enumerate(parts) if part == first
+        ]  # inside the package of that name
+        for base in (*reversed(tried), folder, "", "src"):
+            if module := self._in_folder(base, dotted):
+                return module
+        return None
+
+    def _in_folder(self, folder: str, dotted: str) -> Module | None:
+        path = posixpath.join(folder, dotted.replace(".", "/")) if dotted else folder
+        return self.module_at(f"{path}.py") or self.module_at(posixpath.join(path, "__init__.py"))
+
+    def look_up(
+        self, module: Module, name: str, depth: int = 0
+    ) -> FunctionInfo | ClassInfo | Module | ast.expr | str | None:
+        """What a top-level name of a module is: defined there, imported from the tree, or the dotted name of a library."""
+        if name in module.functions:
+            return module.functions[name]
+        if name in module.classes:
+            return module.classes[name]
+        if name in module.imports and depth < 5:
+            return self.imported(module, module.imports[name], depth)
+        return module.assigned.get(name)
+
+    def imported(
+        self, module: Module, dotted: str, depth: int = 0
+    ) -> FunctionInfo | ClassInfo | Module | ast.expr | str | None:
+        """What a dotted name that `module` imports is: of the tree, or the name itself."""
+        if found := self.module_named(dotted, module):
+            return found
+        parent, _, symbol = dotted.rpartition(".")
+        if dotted.startswith(".") and not parent.strip("."):
+            parent = dotted[: len(dotted) - len(symbol)]
+        if parent and symbol and (found := self.module_named(parent, module)):
+            return self.look_up(found, symbol, depth + 1) or dotted
+        grand, _, owner = parent.rpartition(".")
+        if grand.strip(".") and (found := self.module_named(grand, module)):  # package.module.Class.method
+            holder = self.look_up(found, owner, depth + 1)
+            if isinstance(holder, ClassInfo):
+                return self.method(holder, symbol) or dotted
+        return dotted
+
+    def class_named(self, module: Module, dotted: str) -> ClassInfo | None:
+        """The class that a base-class expression names, followed through imports."""
+        first, _, rest = dotted.partition(".")
+        found = self.look_up(module, first)
+        for part in rest.split(".") if rest else ():
+            if not isinstance(found, Module):
+                return None
+            found = self.look_up(found, part)
+        return found if isinstance(found, ClassInfo) else None
+
+    def method(self, info: ClassInfo, name: str, depth: int = 0) -> FunctionInfo | None:
+        """A method of a class or of the nearest base class whose code is in the tree."""
+        if name in info.methods:
+            return info.methods[name]
+        if depth < 5 and names.may_concern_a_penalty(name):
+            for base in info.bases:
+                base_info = self.class_named(info.module, base)
+                if (
+                    base_info is not None
+                    and base_info is not info
+                    and (found := self.method(base_info, name, depth + 1))
+                ):
+                    return found
+        return None
+
+
+def _index(module: Module) -> None:
+    waiting: list[ast.stmt] = list(reversed(module.syntax.body))
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            module.functions[statement.name] = FunctionInfo(module, statement, statement.name)
+        elif isinstance(statement, ast.ClassDef):
+            module.classes[statement.name] = class_info(module, statement)
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            module.imports.update(imported_names(statement))
+        elif (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
+            module.assigned[statement.targets[0].id] = statement.value
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+            module.assigned[statement.target.id] = statement.value
+        elif isinstance(statement, (ast.If, ast.Try)):
+            waiting.extend(reversed(statement.body + statement.orelse))
+
+
+def class_info(module: Module, syntax: ast.ClassDef) -> ClassInfo:
+    methods: dict[str, FunctionInfo] = {}
+    info = ClassInfo(module, syntax, methods, tuple(ast.unparse(base) for base in syntax.bases if _is_dotted(base)))
+    for statement in syntax.body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            methods[statement.name] = FunctionInfo(module, statement, f"{syntax.name}.{statement.name}", info, info)
+    return info
+
+
+def imported_names(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """(alias, dotted name) of every name that an import statement binds."""
+    for alias in statement.names:
+        if isinstance(statement, ast.Import):
+            first = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (first, first)
+        else:
+            prefix = "." * statement.level + (statement.module or "")
+            dot = "" if not prefix or prefix.endswith(".") else "."
+            yield alias.asname or alias.name, f"{prefix}{dot}{alias.name}"
+
+
+def _is_dotted(expression: ast.expr) -> bool:
+    while isinstance(expression, ast.Attribute):
+        expression = expression.value
+    return isinstance(expression, ast.Name)

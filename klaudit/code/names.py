@@ -1,0 +1,174 @@
+"""What the words of an identifier say: whose log-probability it is, whether it is a loss, a reward, a metric, a mask, a coefficient.
+
+Names are the weakest evidence there is: they are asked only about what comes from outside the code that was read (parameters, batch
+keys, results of calls that cannot be followed).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import lru_cache
+
+from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
+
+
+def vocabulary(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+_LOG_PROBABILITY = vocabulary(
+    """
+    logp logps logprob logprobs lp lps lprob lprobs logpi logpis loglik loglikelihood logproba logprobas logpac
+    """
+)
+_AFTER_LOG = vocabulary("p ps pi pis prob probs proba probas probability probabilities likelihood likelihoods")
+_REFERENCE = vocabulary("ref refs reference base sft init initial anchor frozen pretrained")
+_BARE_REFERENCE = vocabulary("ref refs reference")
+_BARE_COMPANY = vocabulary("pi policy token tokens per new cur")
+_OLD = vocabulary(
+    """
+    old prev previous rollout rollouts behav behavior behaviour behavioral sampling sampled sampler llm gen
+    generation generated vllm sglang infer inference prox proximal recomputed stale mu mb stored cached snapshot
+    """
+)
+_TEACHER = vocabulary("teacher teachers distill distilled distillation expert")
+_PREFERENCE = vocabulary("chosen rejected reject preferred dispreferred winner loser win lose accepted kl")
+_MODEL = vocabulary("model models policy actor net network module engine worker wg lm group peft adapter")
+
+_LOSS = vocabulary("loss losses objective criterion")
+_REWARD = vocabulary("reward rewards advantage advantages adv advs return returns")
+_METRIC = vocabulary(
+    """
+    metric metrics stat stats log logs logger logging info monitor debug summary tracker writer wandb status report
+    history
+    """
+)
+_MASK = vocabulary(
+    """
+    mask masks eos pad padding valid lengths length lens len ids indices index idx labels label attention
+    """
+)
+_COEFFICIENT = vocabulary(
+    """
+    beta betas coef coefs coeff coeffs coefficient alpha lambda lam ctl ctrl scale factor weight gamma eps epsilon
+    temperature steps num size accumulation normalizer denominator
+    """
+)
+_OBJECT_ROOTS = vocabulary("self cfg config args conf hparams params settings opt options flags hps cls")
+_AGGREGATION = vocabulary(
+    """
+    mean sum avg average agg aggregate aggregated reduce reduction reducer gather pad unpad split chunk cat stack
+    concat select slice nanmean nansum scale scaled
+    """
+)
+_BAR_AGGREGATION = vocabulary("whiten normalize normalise std var kl penalty loss")
+
+
+@lru_cache(maxsize=8192)
+def words(identifier: str) -> tuple[str, ...]:
+    """`refLogProbs`, `ref_log_probs` and `ref/log-probs` all give (ref, log, probs)."""
+    return tuple(word.lower() for word in _WORD.findall(identifier))
+
+
+def _has(identifier: str, vocabulary: frozenset[str]) -> bool:
+    return not vocabulary.isdisjoint(words(identifier))
+
+
+@lru_cache(maxsize=8192)
+def is_log_probability(identifier: str) -> bool:
+    found = words(identifier)
+    if not _LOG_PROBABILITY.isdisjoint(found):
+        return True
+    pairs = list(itertools.pairwise(found))
+    return ("log", "softmax") in pairs or any(first == "log" and second in _AFTER_LOG for first, second in pairs)
+
+
+def is_logits(identifier: str) -> bool:
+    return _has(identifier, frozenset({"logits", "logit"}))
+
+
+@lru_cache(maxsize=8192)
+def holder(identifier: str) -> int:
+    """Whose log-probability (or logits, or model) the name speaks of; the policy where it does not say."""
+    found = words(identifier)
+    if not _PREFERENCE.isdisjoint(found) or not _TEACHER.isdisjoint(found):
+        return FOREIGN
+    if not _REFERENCE.isdisjoint(found):
+        return REFERENCE
+    return POLICY if _OLD.isdisjoint(found) else OLD
+
+
+@lru_cache(maxsize=8192)
+def is_bare_reference(identifier: str) -> bool:
+    """`ref`, `pi_ref`: a reference log-probability by the company it keeps, if at all."""
+    found = words(identifier)
+    return not _BARE_REFERENCE.isdisjoint(found) and all(
+        word in _BARE_REFERENCE or word in _BARE_COMPANY for word in found
+    )
+
+
+@lru_cache(maxsize=8192)
+def names_model_of(identifier: str) -> int | None:
+    """Whose model a callee or argument is (`self.ref_model`, `reference_policy`), None where it is no model."""
+    last = identifier.rsplit(".", 1)[-1]
+    found = words(last)
+    if (_MODEL.isdisjoint(found) and not is_bare_reference(last)) or is_log_probability(last):
+        return None
+    return holder(last)
+
+
+def is_loss(identifier: str) -> bool:
+    return _has(identifier, _LOSS)
+
+
+@lru_cache(maxsize=8192)
+def is_reward(identifier: str) -> bool:
+    found = words(identifier)
+    return not _REWARD.isdisjoint(found) and "implicit" not in found and _PREFERENCE.isdisjoint(set(found) - {"kl"})
+
+
+def is_metric(identifier: str) -> bool:
+    return _has(identifier, _METRIC)
+
+
+def is_mask(identifier: str) -> bool:
+    return _has(identifier, _MASK)
+
+
+@lru_cache(maxsize=8192)
+def is_coefficient(path: str) -> bool:
+    """A knob: named like a coefficient, or an attribute of a configuration object."""
+    root, _, rest = path.partition(".")
+    if is_reward(path) or (is_loss(rest or root) and not _has(rest or root, _COEFFICIENT)):
+        return False
+    return _has(path.rsplit(".", 1)[-1] if rest else path, _COEFFICIENT) or (
+        bool(rest) and not _OBJECT_ROOTS.isdisjoint(words(root))
+    )
+
+
+@lru_cache(maxsize=8192)
+def is_aggregation(identifier: str) -> bool:
+    """A function that averages, sums, gathers or cuts: linear in what it is given."""
+    found = set(words(identifier))
+    return not _AGGREGATION.isdisjoint(found) and _BAR_AGGREGATION.isdisjoint(found - {"loss"})
+
+
+def speaks_of_kl(identifier: str) -> bool:
+    return _has(identifier, frozenset({"kl", "kld", "kls", "kldiv", "divergence"}))
+
+
+@lru_cache(maxsize=8192)
+def may_concern_a_penalty(identifier: str) -> bool:
+    """Worth looking for in another file: its name speaks of a loss, a reward, a KL, a coefficient or a log-probability."""
+    found = set(words(identifier)) | {"".join(words(identifier))}
+    vocabulary = (
+        _LOSS
+        | _REWARD
+        | _COEFFICIENT
+        | {"kl", "kld", "penalty", "divergence", "estimator", "init", "forward", "call", "step"}
+    )
+    return not vocabulary.isdisjoint(found) or is_log_probability(identifier)

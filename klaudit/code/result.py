@@ -1,0 +1,131 @@
+"""What the analysis of a file gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from klaudit.code.evaluation.classification import Classification
+from klaudit.code.graph import Node
+from klaudit.model import Confidence, Problem, Span
+
+Place: TypeAlias = Literal["loss", "reward", "metric", "unknown"]
+Role: TypeAlias = Literal["log pi", "log pi_old", "log pi_ref"]
+
+
+@dataclass(frozen=True, slots=True)
+class AtomSeen:
+    """A tensor of a formula, whose log-probability it is and why."""
+
+    role: Role
+    text: str
+    reason: str
+    detached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What the formula is where settings choose: `when` is empty where nothing does; `home` is where this way of it is written."""
+
+    when: str
+    what: Classification
+    is_default: bool = False
+    home: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A coefficient: the parameter or configuration attribute it is, and its number where a default is known."""
+
+    name: str
+    number: float | None
+    inverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KlDiv:
+    """A use of torch.nn.functional.kl_div: what is wrong with its arguments, in words."""
+
+    span: Span
+    wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """One KL formula and where its value goes.
+
+    `span` and `text` are the expression in the file under analysis: the formula, or the call that leads to it in another file (then
+    `home` is where it is written).  `difference` is where log pi and log pi_ref are set against each other, `joined` the sum with the rest
+    of the loss or reward.  `factor` is the sign and the numbers on the way to the sink; the whole coefficient is factor * the
+    variant's scale * the knobs.  A loss adds a penalty, a reward subtracts it.
+    """
+
+    span: Span
+    text: str
+    symbol: str
+    home: Span
+    difference: Span | None
+    joined: Span | None
+    sink: Span
+    placement: Place
+    sink_kind: str
+    variants: tuple[Variant, ...]
+    atoms: tuple[AtomSeen, ...]
+    factor: float
+    knobs: tuple[Knob, ...]
+    condition: str
+    settings: tuple[str, ...]
+    detached: bool
+    sink_is_live: bool
+    attached: bool
+    standalone: bool
+    weighted_by: tuple[str, ...]
+    normalised_by_spread: bool
+    through_unknown: str
+    path: tuple[Span, ...]
+    confidence: Confidence
+    chosen_by: tuple[str, ...] = ()
+    node: Node | None = None
+    call: tuple[Span, str] | None = None
+    log_of_softmax: Span | None = None
+    kl_div: KlDiv | None = None
+    is_sampled: bool = (
+        True  # its log-probabilities are known to be those of sampled tokens, not of the whole vocabulary
+    )
+    judged_elsewhere: bool = False  # it joins the loss or reward in another file, whose own analysis says so
+
+    @property
+    def in_force(self) -> tuple[Variant, ...]:
+        """What holds when nothing is set: the variants that the defaults choose, all where no default is known."""
+        return tuple(variant for variant in self.variants if variant.is_default) or self.variants
+
+    @property
+    def what(self) -> Classification:
+        """The variant that holds by default, the first where none is known."""
+        return self.in_force[0].what
+
+    def coefficient(self, what: Classification) -> float | None:
+        """Signed, in front of the estimator; None where a knob's number is not known."""
+        value = self.factor * what.scale
+        for knob in self.knobs:
+            if knob.number is None or (knob.inverse and not knob.number):
+                return None
+            value = value / knob.number if knob.inverse else value * knob.number
+        return value
+
+    def sign(self, what: Classification) -> int:
+        """+1 where a variant is added to the sink, -1 where it is subtracted."""
+        return 1 if self.factor * what.scale > 0 else -1
+
+    def has_wrong_sign(self, what: Classification) -> bool:
+        """It drives the policy away from the reference.  A reward that is nothing but the penalty may be turned later."""
+        if self.through_unknown or (what.estimator == "unknown" and not what.direction):
+            return False
+        return self.sign(what) < 0 if self.placement == "loss" else self.sign(what) > 0 and not self.standalone
+
+
+@dataclass(frozen=True, slots=True)
+class CodeResult:
+    path: str
+    formulas: tuple[Formula, ...]
+    problems: tuple[Problem, ...] = ()

@@ -1,0 +1,169 @@
+"""Which files and which functions are worth reading: those that speak of log-probabilities and of a reference, or pass on a KL.
+
+Everything here looks at bytes only, substrings before expressions.  A function is read when both kinds of word stand inside it; the
+screen must let through whatever the rest of the package could recognise, which is measured by scanning with and without it.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import lru_cache
+
+from klaudit.code import names
+from klaudit.code.modules import FunctionInfo, Module
+from klaudit.code.roles import REFERENCE
+
+_LOG_PROBABILITY = (b"logp", b"log_p", b"logit", b"log_softmax", b"lprob", b"loglik", b"log_likelihood")
+_USES = (b"loss", b"reward", b"advantage", b"backward")
+_SHORT = re.compile(
+    rb"lps?(?![a-z])"
+)  # after lower-casing; what stands before is checked by hand, which keeps the prefix search
+_REFERENCE = re.compile(rb"ref(?:s|erences?)?(?:(?![a-z])|(?=log|lp|model|policy|prob))")
+_OTHERS = tuple(
+    word + joint
+    for word in (b"base", b"sft", b"init", b"initial", b"anchor", b"frozen", b"pretrained")
+    for joint in (b"", b"_")
+)
+_CALLS_KL = re.compile(rb"kl\w*\s*\(")
+_UNIT = re.compile(rb"\n(?:@|def\b|async def\b|class\b)")
+_METHOD = re.compile(rb"\n    (?:def\b|async def\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Where the words stand, as sorted byte offsets."""
+
+    reference: tuple[int, ...]
+    log_probability: tuple[int, ...]
+    kl: tuple[int, ...]
+
+    def both(self, start: int, end: int) -> bool:
+        """A reference and a log-probability are spoken of in a range of bytes."""
+        return _any(self.log_probability, start, end) and _any(self.reference, start, end)
+
+
+def may_matter(data: bytes) -> bool:
+    """Whether a Python file could hold or pass on a KL penalty, by its bytes alone."""
+    lowered = data.lower()
+    passes_on = b"kl" in lowered and any(word in lowered for word in _USES)
+    if passes_on and _CALLS_KL.search(lowered) is not None:
+        return True
+    if not _has_log_probability(lowered):
+        return False
+    found = _hits_in(lowered)
+    return any(found.both(start, end) for start, end in _units(data))
+
+
+def may_define(data: bytes) -> bool:
+    """Whether a file that another imports could define something that computes with log-probabilities."""
+    lowered = data.lower()
+    return b"kl" in lowered or _has_log_probability(lowered)
+
+
+def hits(data: bytes) -> Hits:
+    return _hits_in(data.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """The functions of a module that are read: those that hold both words, and those that only call or read something named KL."""
+
+    direct: tuple[FunctionInfo, ...]
+    passing: tuple[FunctionInfo, ...]
+    top_level: tuple[ast.stmt, ...]
+
+
+def screen(module: Module) -> Screened:
+    found = hits(module.source.data)
+    direct: list[FunctionInfo] = []
+    passing: list[FunctionInfo] = []
+    for info in module.top_level():
+        start, end = module.extent(info.syntax)
+        if found.both(start, end):
+            direct.append(info)
+        elif _any(found.kl, start, end):
+            passing.append(info)
+    statements = [
+        node
+        for node in module.syntax.body
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
+    inside = [module.extent(node) for node in statements]
+    matters = any(_any(found.log_probability, *extent) for extent in inside) and any(
+        _any(found.reference, *extent) for extent in inside
+    )
+    return Screened(tuple(direct), tuple(passing), tuple(statements) if matters else ())
+
+
+def touches_log_probabilities(info: FunctionInfo) -> bool:
+    """Whether a function that is called speaks of a reference's log-probabilities, or makes log-probabilities out of logits."""
+    return _touches(info.module.source.data, *info.module.extent(info.syntax))
+
+
+@lru_cache(maxsize=2048)
+def _touches(data: bytes, start: int, end: int) -> bool:
+    body = data[start:end].lower()
+    return b"log_softmax" in body or (_has_log_probability(body) and bool(_hits_in(body).reference))
+
+
+def _has_log_probability(lowered: bytes) -> bool:
+    return any(word in lowered for word in _LOG_PROBABILITY) or any(
+        _starts_word(lowered, match.start()) for match in _SHORT.finditer(lowered)
+    )
+
+
+def _hits_in(lowered: bytes) -> Hits:
+    log_probability = [match.start() for match in _SHORT.finditer(lowered) if _starts_word(lowered, match.start())]
+    for word in _LOG_PROBABILITY:
+        log_probability += _places(lowered, word)
+    reference = [match.start() for match in _REFERENCE.finditer(lowered) if _starts_word(lowered, match.start())]
+    for model in (b"model", b"policy"):
+        reference += [at for at in _places(lowered, model) if lowered.endswith(_OTHERS, 0, at)]
+    reference += _places(lowered, b"disable_adapter") + _places(lowered, b"use_adapter")
+    reference += [at for at in log_probability if _is_of_reference(lowered, at)]
+    return Hits(tuple(sorted(reference)), tuple(sorted(log_probability)), tuple(_places(lowered, b"kl")))
+
+
+def _places(lowered: bytes, word: bytes) -> list[int]:
+    places, at = [], lowered.find(word)
+    while at != -1:
+        places.append(at)
+        at = lowered.find(word, at + len(word))
+    return places
+
+
+def _starts_word(lowered: bytes, at: int) -> bool:
+    return at == 0 or not 97 <= lowered[at - 1] <= 122
+
+
+def _is_of_reference(lowered: bytes, at: int) -> bool:
+    """The identifier around an offset names another model's log-probability (`base_action_log_probs`)."""
+    start = at
+    while start > 0 and (lowered[start - 1 : start].isalnum() or lowered[start - 1] == 95):
+        start -= 1
+    end = at
+    while end < len(lowered) and (lowered[end : end + 1].isalnum() or lowered[end] == 95):
+        end += 1
+    return names.holder(lowered[start:end].decode("ascii", "replace")) == REFERENCE
+
+
+def _units(data: bytes) -> list[tuple[int, int]]:
+    """Byte ranges that no function reaches across: top-level statements between definitions, functions, and methods of classes."""
+    starts = [0, *(match.start() for match in _UNIT.finditer(data)), len(data)]
+    units: list[tuple[int, int]] = []
+    for start, end in itertools.pairwise(starts):
+        if data.startswith((b"class", b"\nclass"), start):
+            methods = [start, *(match.start() for match in _METHOD.finditer(data, start, end)), end]
+            units += itertools.pairwise(methods)
+        else:
+            units.append((start, end))
+    return units
+
+
+def _any(offsets: tuple[int, ...], start: int, end: int) -> bool:
+    at = bisect_left(offsets, start)
+    return at < len(offsets) and offsets[at] < end

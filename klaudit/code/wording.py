@@ -1,0 +1,70 @@
+"""How findings speak of a formula: what it is, where, with which coefficient, and what it descends."""
+
+from __future__ import annotations
+
+import re
+
+from klaudit.code.evaluation.classification import Classification
+from klaudit.code.result import Formula, Variant
+from klaudit.code.rows import row_of
+from klaudit.model import Evidence
+from klaudit.theory import FORWARD, REVERSE
+
+_PLACE_OF_CALL = re.compile(r"@\d+:\d+")  # tells two calls apart where that matters; a reader has the line
+_LONGEST = 90
+_MOST_EVIDENCE = 12
+
+
+def described(formula: Formula, variant: Variant) -> str:
+    """`k3 in the loss, coefficient beta = 0.04: \\`exp(x) - x - 1\\` with log pi = ..., log pi_ref = ...`."""
+    what = variant.what
+    coefficient = amount(formula, what)
+    when = f" when {shown(variant.when)}" if variant.when else ""
+    atoms = ", ".join(dict.fromkeys(f"{atom.role} = {shown(atom.text)}" for atom in formula.atoms))
+    return (
+        f"{estimator(what)} in the {formula.placement}"
+        + (f", coefficient {coefficient}" if coefficient else "")
+        + f"{when}: `{quoted(formula)}` with {atoms}"
+    )
+
+
+def estimator(what: Classification) -> str:
+    if what.direction:
+        return REVERSE if what.direction == "pi||ref" else FORWARD
+    return "a formula" if what.estimator == "unknown" else what.estimator
+
+
+def amount(formula: Formula, what: Classification) -> str:
+    """The coefficient by name and number, without its sign: `beta / n = 0.01`."""
+    knobs = " ".join(("/ " if knob.inverse else "") + shown(knob.name or "?") for knob in formula.knobs)
+    coefficient = formula.coefficient(what)
+    number = "" if coefficient is None or (abs(coefficient) == 1 and not knobs) else f"{abs(coefficient):.6g}"
+    return f"{knobs} = {number}" if knobs and number else knobs or number
+
+
+def quoted(formula: Formula) -> str:
+    """The expression on one line, cut where it is long."""
+    text = " ".join(formula.text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def weights(formula: Formula, what: Classification) -> str:
+    """The score weight beside the right one, and what it descends."""
+    if what.probability_weighted:
+        return "its value changes with log pi at the same d, so averaging it over samples counts the probability twice"
+    row = row_of(formula, what)
+    if row.verdict == "unknown":
+        weight = "not a function of d alone" if what.weight is None else str(what.weight)
+        return f"score weight w(d) = {weight}; {REVERSE} has w(d) = d"
+    text = f"score weight w(d) = {row.weight_text}, descends {row.descends}"
+    return text if row.descends == REVERSE else f"{text}; {REVERSE} has w(d) = d"
+
+
+def shown(text: str) -> str:
+    return _PLACE_OF_CALL.sub("", text)
+
+
+def evidence(formula: Formula) -> tuple[Evidence, ...]:
+    """The way from the formula to its sink, line by line."""
+    lines = dict.fromkeys((span.path, span.line) for span in (*formula.path, formula.sink))
+    return tuple(Evidence(formula.symbol, None, "code", path, line) for path, line in list(lines)[:_MOST_EVIDENCE])
