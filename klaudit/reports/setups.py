@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from klaudit.model import Report, Setup
 from klaudit.reports.layout import Cell, Line, paint, paragraph, table
 from klaudit.reports.setup_block import terms_in_brief, verdict_style
-from klaudit.reports.view import View
+from klaudit.reports.view import NO_LIMIT, View
 from klaudit.reports.visible import visible
 from klaudit.reports.wording import counted, prose, version_name
 
@@ -19,8 +19,6 @@ _SOURCES = {
     "requirement": "required",
     "assumed": "assumed",
 }
-
-_NO_LIMIT = 1_000_000
 
 
 def render(report: Report, view: View) -> Iterator[str]:
@@ -38,7 +36,7 @@ def _lines(report: Report, view: View) -> Iterator[Line]:
             "verdict",
             *(["if"] if has_conditions else []),
         ]
-        width = view.width if view.wrap else _NO_LIMIT  # a row for each set-up is what tools behind a pipe expect
+        width = view.width if view.wrap else NO_LIMIT
         yield from table(headers, [_row(setup, view, has_conditions) for setup in report.setups], width)
         if not view.quiet:
             yield ()

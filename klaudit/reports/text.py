@@ -9,7 +9,7 @@ from klaudit.model import Evidence, Finding, Problem, Report, Setup, Severity, S
 from klaudit.reports.excerpt import Mark, excerpt
 from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
 from klaudit.reports.setup_block import setup_blocks
-from klaudit.reports.view import View
+from klaudit.reports.view import NO_LIMIT, View
 from klaudit.reports.visible import visible
 from klaudit.reports.wording import counted, prose, value, whence
 
@@ -157,19 +157,16 @@ def _summary(report: Report, view: View) -> Iterator[Line]:
         ]
         yield from table(("rule", "name", "severity", "findings"), rows, view.width)
         yield ()
+    width = view.width if view.wrap else NO_LIMIT
     if report.setups:
         verdicts = Counter(setup.verdict for setup in report.setups)
         told = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.most_common())
-        yield from paragraph(f"{counted(len(report.setups), 'set-up')}: {told}.", view.width, indent=2)
+        yield from paragraph(f"{counted(len(report.setups), 'set-up')}: {told}.", width, indent=2)
         paths = {finding.span.path for finding in report.findings}
         if not view.verbose and any(setup.path not in paths for setup in report.setups):
-            yield from paragraph(
-                "Those without findings are listed by `klaudit setups` and shown by --verbose.",
-                view.width,
-                indent=2,
-                style="faint",
-            )
-    yield from paragraph(_outcome(report), view.width, indent=2, style="strong")
+            hint = "Those without findings are listed by `klaudit setups` and shown by --verbose."
+            yield from paragraph(hint, width, indent=2, style="faint")
+    yield from paragraph(_outcome(report), width, indent=2, style="strong")
 
 
 def _outcome(report: Report) -> str:

@@ -10,6 +10,7 @@ from klaudit.reports.visible import visible
 
 MIN_WIDTH = 40
 DEFAULT_WIDTH = 100
+NO_LIMIT = 1_000_000  # as a width: a line for every row, which is what tools behind a pipe expect
 
 
 def _no_source(path: str) -> Source | None:
