@@ -62,7 +62,7 @@ class TestGroup:
 
     def test_no_command_shows_help(self, run: Run) -> None:
         outcome = run()
-        assert outcome.status == 2
+        assert outcome.status in (0, 2)  # click changed its mind in 8.2
         assert "Usage: klaudit" in outcome.err + outcome.out
 
     def test_click_alone_gives_the_same_status(self, engine: Any) -> None:
