@@ -213,7 +213,7 @@ class TestOptions:
             (["--config", "x.toml", "--isolated"], "exclude each other"),
             (["--stdin-filename", "x.sh"], "goes with the path `-`"),
             (["-"], "needs --stdin-filename"),
-            (["--\x1b[2J"], "No such option: --"),
+            (["--\x1b[2J"], "No such option"),
             (["-", "x", "--stdin-filename", "x.sh"], "must be the only path"),
         ],
     )
