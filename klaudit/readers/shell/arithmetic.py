@@ -189,8 +189,9 @@ class _Evaluation:
     def _unary(self) -> int:
         if sign := self._take("++", "--"):
             target = self._target()
-            if target is None:
-                raise BadExpressionError("variable expected")
+            if target is None:  # two signs
+                with self._deeper():
+                    return self._unary()
             value = _wrap(self._read(*target) + (1 if sign == "++" else -1))
             self._write(target, value)
             return value

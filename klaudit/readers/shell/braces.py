@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from klaudit.readers.shell.words import Escaped, Part, Plain, Word
+from klaudit.readers.shell.words import Escaped, Parameter, Part, Plain, Word
 
 _MAX_WORDS = 2_000
 _MAX_DEPTH = 20
+_NAME_CHARACTERS = re.compile(r"\w+", re.ASCII)
 _RANGE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?")
 
 Parts: TypeAlias = "tuple[Part, ...]"
@@ -22,7 +23,34 @@ def expand_braces(word: Word, text: str) -> tuple[Word, ...]:
     expanded = _Braces(tokens, text).expand()
     if expanded is None or len(expanded) == 1:
         return (word,)
-    return tuple(Word(word.start, word.end, parts) for parts in expanded)
+    return tuple(Word(word.start, word.end, _with_longer_names(parts, text)) for parts in expanded)
+
+
+def _with_longer_names(parts: Parts, text: str) -> Parts:
+    """Braces are expanded as text: `$X{a,b}` is `$Xa $Xb`, two other variables."""
+    kept: list[Part] = []
+    for part in parts:
+        before = kept[-1] if kept else None
+        more = _NAME_CHARACTERS.match(_unquoted(part, text))
+        if more and isinstance(before, Parameter) and _is_bare(before):
+            kept[-1] = before._replace(name=before.name + more.group())
+            if isinstance(part, Plain) and more.end() < part.end - part.start:
+                kept.append(part._replace(start=part.start + more.end()))
+        else:
+            kept.append(part)
+    return tuple(kept)
+
+
+def _unquoted(part: Part, text: str) -> str:
+    if isinstance(part, Plain) and not part.quoted:
+        return text[part.start : part.end]
+    return part.characters if isinstance(part, Escaped) and not part.quoted else ""
+
+
+def _is_bare(part: Parameter) -> bool:
+    """Whether it is written `$name`, without braces or quotes."""
+    is_name = part.name[0].isalpha() or part.name[0] == "_"
+    return is_name and not part.quoted and part.end - part.start == len(part.name) + 1
 
 
 def _tokens(parts: Parts, text: str) -> list[Part]:

@@ -291,6 +291,7 @@ class DoubleBrackets:
             return Outcome(False) if self._skipping else unary(symbol, self._value(operand), self._expander, self._files, self._place)
         if following in ("<", ">"):
             self._at += 1
+            self._peek()
             right = self._word()
             return Outcome(False) if self._skipping else compare(self._value(left), following, self._value(right))
         if following != "w":

@@ -16,8 +16,8 @@ from klaudit.readers.shell.state import Key, State
 from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, hangs_on, merge_names, plain, used_at
 from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Plain, Substitution, Word
 
-_TILDE = re.compile(r"^~(?=/|$)")
-_TILDE_IN_VALUE = re.compile(r"(?:^|(?<=:))~(?=[/:]|$)")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)  # also as an argument: `env X=~/folder`
+_TILDE = re.compile(r"~(?=[/:]|$)")
 
 
 class Host(Protocol):
@@ -44,11 +44,12 @@ class Expander:
         parts = word.parts
         if len(parts) == 1 and type(parts[0]) is Plain and not parts[0].quoted:
             spelled = self.code.text[word.start : word.end]
-            if "{" not in spelled and spelled[0] != "~" and len(spelled) == parts[0].end - parts[0].start:
+            if "{" not in spelled and "~" not in spelled and len(spelled) == parts[0].end - parts[0].start:
                 return [Field(self.code.written(word.start, word.end))]
         fields: list[Field] = []
         for each in expand_braces(word, self.code.text):
-            fields += split(self.chunks(each), self.host.state.ifs())
+            is_assignment = _ASSIGNMENT.match(self.code.text, each.start, each.end) is not None
+            fields += split(self.chunks(each, is_assigned=is_assignment), self.host.state.ifs())
         self.host.spend(sum([len(piece.text) for field in fields for piece in field.text]))
         return fields
 
@@ -71,10 +72,10 @@ class Expander:
                 start, end, quoted = part
                 if quoted:
                     chunks.append(Chunk(code.written(start, end), "quoted"))
-                elif (index and not is_assigned) or code.text.find("~", start, end) == -1:
+                elif code.text.find("~", start, end) == -1:
                     chunks.append(Chunk(code.written(start, end), "plain"))
                 else:
-                    self._with_tildes(part, is_assigned, chunks)
+                    self._with_tildes(word, index, is_assigned, chunks)
             elif isinstance(part, Escaped):
                 chunks.append(Chunk(self._escaped(part), "quoted" if part.quoted else "plain"))
             elif is_alone:
@@ -100,16 +101,20 @@ class Expander:
             return plain(self.text(word)).strip("\"'")
         return self.number(word, place)[0]
 
-    def _with_tildes(self, part: Plain, is_assigned: bool, chunks: list[Chunk]) -> None:
-        """Unquoted characters where `~` stands for the home folder at the start, in values after colons too."""
-        spelled = self.code.text[part.start : part.end]
+    def _with_tildes(self, word: Word, index: int, is_assigned: bool, chunks: list[Chunk]) -> None:
+        """Unquoted characters in which `~` stands for the home folder: at the start of the word, in values also after colons."""
+        part = word.parts[index]
         start = part.start
-        for tilde in (_TILDE_IN_VALUE if is_assigned else _TILDE).finditer(spelled):
-            at = part.start + tilde.start()
+        for tilde in _TILDE.finditer(self.code.text, part.start, part.end):
+            at = tilde.start()
+            is_at_start = at == word.start or (is_assigned and self.code.text[at - 1] in ":=" and at > part.start)
+            if not is_at_start or (at + 1 == part.end and index + 1 < len(word.parts)):
+                continue
             chunks.append(Chunk(self.code.written(start, at), "plain"))
             chunks.append(Chunk(at_place(HOME, self.code.place(at, at + 1), ("HOME",)), "quoted"))
             start = at + 1
-        chunks.append(Chunk(self.code.written(start, part.end), "plain"))
+        if start < part.end:
+            chunks.append(Chunk(self.code.written(start, part.end), "plain"))
 
     def _escaped(self, part: Escaped) -> Text:
         place = self.code.place(part.start, part.end)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, hangs_on, join, plain
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, hangs_on, plain
 
 _DEFAULT = " \t\n"
 _BLANK = re.compile(r"[ \t\n]")
@@ -17,15 +17,12 @@ class Chunk(NamedTuple):
     """Part of a word after expansion.
 
     `plain` characters were written unquoted, `quoted` ones inside quotes; `split` ones come from an unquoted expansion and may fall
-    apart into several words.  `break` ends a word inside `"$@"`.  `place` is the word that gave all of an array's element.
+    apart into several words.  `break` ends a word inside `"$@"`; its text stands between them where nothing is split.  `place` is the word that gave all of an array's element.
     """
 
     text: Text
     mode: Literal["plain", "quoted", "split", "break"]
     place: Place | None = None
-
-
-BREAK = Chunk(EMPTY, "break")
 
 
 class Field(NamedTuple):
@@ -37,13 +34,7 @@ class Field(NamedTuple):
 
 def joined(chunks: Iterable[Chunk]) -> Text:
     """The chunks as one text, where nothing is split."""
-    texts: list[Text] = [EMPTY]
-    for chunk in chunks:
-        if chunk.mode == "break":
-            texts.append(EMPTY)
-        else:
-            texts[-1] += chunk.text
-    return texts[0] if len(texts) == 1 else join(texts, " ")
+    return tuple([fragment for chunk in chunks for fragment in chunk.text])
 
 
 def split(chunks: Sequence[Chunk], ifs: str) -> list[Field]:

@@ -42,16 +42,16 @@ class Lexer:
             cached = self._code.commands[position] = self._read_command(position)
         return cached
 
-    def words(self, position: int, end: int) -> tuple[Word, ...]:
-        """The words between `position` and `end`: the list of a `for`."""
+    def words(self, position: int) -> tuple[tuple[Word, ...], int]:
+        """The words from `position` to the end of the line or command, and where they end: the list of a `for`."""
         found = []
-        while (position := self._skip_blanks(position)) < end:
-            word = self.word(position, end)
+        while (position := self._skip_blanks(position)) < len(self._text) and self._text[position] != "#":
+            word = self.word(position)
             if word.end == position:
                 break
             found.append(word)
             position = word.end
-        return tuple(found)
+        return tuple(found), position
 
     def word(self, position: int, limit: int | None = None) -> Word:
         """The word at `position`; empty where an operator stands there."""
@@ -84,16 +84,27 @@ class Lexer:
         """The text between two positions as inside double quotes."""
         return Word(position, end, tuple(self._parts.quoted(position, end)))
 
-    def redirects(self, position: int, end: int) -> tuple[Redirect, ...]:
-        """The redirections of a compound command."""
+    def redirects(self, position: int) -> tuple[tuple[Redirect, ...], int]:
+        """The redirections after a compound command, and where they end."""
         found: list[Redirect] = []
         heredocs: list[tuple[re.Match[str], Word]] = []
-        while (position := self._skip_blanks(position)) < end:
-            operator = _REDIRECT.match(self._text, position)
-            if operator is None:
-                break
-            position = self._redirect(operator, found, heredocs)
-        return (*found, *self._heredoc_bodies(position, heredocs))
+        end = position
+        while operator := _REDIRECT.match(self._text, self._skip_blanks(position)):
+            end = position = self._redirect(operator, found, heredocs)
+        return (*found, *self._heredoc_bodies(end, heredocs)), end
+
+    def brackets_end(self, position: int) -> int:
+        """Where the `]]` stands that closes what was opened just before `position`; the text's length if nowhere."""
+        while (position := self._skip_blanks(position)) < len(self._text):
+            if self._text.startswith("]]", position):
+                return position
+            position = max(self.word(position).end, position + 1)
+        return len(self._text)
+
+    def take_unterminated(self) -> int | None:
+        """Where a quote or expansion begins that was read since the last call and never ends."""
+        position, self._parts.unterminated = self._parts.unterminated, None
+        return position
 
     def _read_command(self, start: int) -> SimpleCommand:
         text, position, words_end = self._text, start, start

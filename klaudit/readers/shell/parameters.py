@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from klaudit.readers.shell.arithmetic import BadExpressionError
 from klaudit.readers.shell.automaton import TooCostlyError
-from klaudit.readers.shell.fields import BREAK, Chunk, joined
+from klaudit.readers.shell.fields import Chunk, joined
 from klaudit.readers.shell.lookup import Found, elements, look_up
 from klaudit.readers.shell.patterns import Glob
+from klaudit.readers.shell.printing import in_quotes
 from klaudit.readers.shell.state import Key, Value
 from klaudit.readers.shell.text import (
     EMPTY,
@@ -114,6 +115,8 @@ class _Expansion:
         if part.operator in _DEFAULTS:
             return self._default(name, key, found)
         text = found.text if found.is_set else self._nothing(name, found)
+        if not found.is_set and part.operator.startswith("@"):
+            return [self._chunk(text)]
         if part.prefix == "#":
             return [self._chunk(at_place(str(length(text)), self._place, hangs_on(text)))]
         return [self._chunk(self._changed(text))]
@@ -181,13 +184,14 @@ class _Expansion:
         return self._several(values, sign)
 
     def _several(self, values: Iterable[Value], sign: str) -> list[Chunk]:
+        separator = self._state.ifs()[:1] if sign == "*" else " "
         if sign == "*" and self._part.quoted:
-            separator = self._state.ifs()[:1]
             return [self._chunk(join([value.text for value in values], separator))]
+        between = Chunk(at_place(separator, self._place), "break")
         chunks: list[Chunk] = []
         for value in values:
             if chunks:
-                chunks.append(BREAK)
+                chunks.append(between)
             chunks.append(self._chunk(value.text, value.place))
         return chunks
 
@@ -214,7 +218,7 @@ class _Expansion:
     def _changed(self, text: Text) -> Text:
         """What a cutting or replacing operator makes of the text; unknown where either side is."""
         hangs = hangs_on(text)
-        if not self._part.operator:
+        if not self._part.operator or (not hangs and not plain(text) and self._part.operator[0] != "@"):
             return text
         try:
             changed, more = self._apply(text)
@@ -303,8 +307,7 @@ class _Expansion:
 
     def _transformed(self, text: Text, letter: str) -> Text:
         if letter == "Q":
-            quoted = "'" + plain(text).replace("'", "'\\''") + "'"
-            return at_place(quoted, self._place)
+            return at_place(in_quotes(plain(text)), self._place)
         if letter == "u":
             characters = plain(text)
             return at_place(characters[:1].upper() + characters[1:], self._place)

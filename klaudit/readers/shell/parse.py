@@ -1,15 +1,13 @@
-"""From tree-sitter's syntax tree to a Program.
+"""Shell grammar: from Code to a Program, statement by statement, as bash reads a script.
 
-tree-sitter finds the structure, also in broken scripts; the lexer reads the words.  Where the two disagree on where a simple command
-ends, the lexer is right: nodes inside what it has read are skipped.
+The grammar is small once words are read exactly, and words have to be read here: whoever edits a word needs the place of each of its
+characters, through quotes and expansions.  A statement that cannot be read is reported, and reading goes on after its first line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.lexer import Lexer
@@ -34,371 +32,391 @@ from klaudit.readers.shell.program import (
     Stage,
     Subshell,
     Succeed,
+    insert,
+    mark_tested,
 )
-from klaudit.readers.shell.text import encode
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+from klaudit.readers.shell.scan import closing
+from klaudit.readers.shell.words import Word
 
 _I = TypeVar("_I", bound=Instruction)
+_C = TypeVar("_C", Branch, LoopTest)
 
-_MAX_DEPTH = 120  # compound commands inside compound commands
+_MAX_DEPTH = 40  # compound commands inside compound commands
+_MAX_ERRORS = 50  # a file with more statements that cannot be read is no script
 
-# Before a command: blanks, line ends, and the brace of `! { ..; }`, which the grammar takes for a command named "{".
-_NO_COMMAND = re.compile(r"(?:\s|\\\n|\{(?=\s)|\}(?=[\s;]|\Z))*")
+_DELIMITED = r"(?=[\s;&|()<>]|\\\n|\Z)"
+_RESERVED = re.compile(rf"(?:if|while|until|for|select|case|function|coproc|time|!|\{{|\[\[){_DELIMITED}")
+_STOP = re.compile(rf"(?:then|elif|else|fi|do|done|esac|\}}){_DELIMITED}|;;&|;;|;&|\)")
+_FUNCTION = re.compile(r"([^\s\\'\"`$|&;<>(){}=#][^\s\\'\"`$|&;<>()=]*)[ \t]*\([ \t]*\)")
+_NAME = re.compile(r"[^\s;&|()<>]+")
+_IN = re.compile(rf"in{_DELIMITED}")
+_EMPTY_PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
+_TIME_OPTION = re.compile(r"[ \t]*-p(?=\s)")
+_BLANKS = re.compile(r"(?:[ \t]|\\\r?\n|\r(?=\n))*")
+_BETWEEN = re.compile(r"(?:[ \t\r]|\\\r?\n|#[^\n]*)*")
 
-_SIMPLE = frozenset(
-    {"command", "variable_assignment", "variable_assignments", "declaration_command", "unset_command", "word", "string"}
-)
-_WORDS = frozenset({"concatenation", "raw_string", "ansi_c_string", "simple_expansion", "expansion", "number"})
 
-
-@cache
-def _parser() -> Parser:
-    import tree_sitter
-    import tree_sitter_bash
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+class _UnreadableStatementError(Exception):
+    def __init__(self, position: int, message: str) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 def parse(code: Code) -> Program:
     """The code's program, parsed once."""
     if code.program is None:
-        # A backslash at the very end continues into nothing; the grammar takes it for an error.
-        tree = _parser().parse(encode(code.text) + b"\n\n")
-        code.program = _Translator(code).translate(tree.root_node)
+        code.program = _Parser(code).program()
     return code.program
 
 
-class _Translator:
+class _Parser:
+    """Recursive descent that emits instructions as it goes; what turns out to be wrapped by something is wrapped afterwards."""
+
     def __init__(self, code: Code) -> None:
+        self._code = code
         self._text = code.text
         self._lexer = Lexer(code)
         self._out: list[Instruction] = []
         self._errors: list[tuple[int, str]] = []
-        self._read_to = 0  # the lexer has read up to here
-        self._bodies: list[Range] = []  # heredoc bodies
+        self._at = 0
+        self._last_end = 0  # where the last command ended
         self._depth = 0
 
-    def translate(self, root: Node) -> Program:
-        if root.type == "program":
-            self._sequence(root.children)
-        else:
-            self._sequence([root])
+    def program(self) -> Program:
+        while not self._skip_between() and len(self._errors) < _MAX_ERRORS:
+            start, size = self._at, len(self._out)
+            if self._errors and (stray := _STOP.match(self._text, start)):  # the end of a statement that was not read
+                self._at = stray.end()
+                continue
+            try:
+                self._statement()
+            except _UnreadableStatementError as error:
+                self._errors.append((error.position, str(error)))
+                del self._out[size:]
+                self._depth = 0
+                self._at = self._next_line(start)
         self._out.append(Return())
         return Program(self._out, self._errors)
 
-    def _sequence(self, nodes: Sequence[Node], *, tested: bool = False) -> None:
-        for index, node in enumerate(nodes):
-            if not node.is_named or node.type == "comment" or self._is_read(node):
-                continue
-            is_background = index + 1 < len(nodes) and nodes[index + 1].type == "&"
-            if is_background:
-                subshell = self._add(Subshell())
-                self._statement(node, tested)
-                self._out.append(Return())
-                subshell.end = len(self._out)
-                self._out.append(Succeed())
+    # --- lists and pipelines -------------------------------------------------------------------------------------------------------
+
+    def _list(self, *stops: str) -> str:
+        """Statements up to one of these words, which is consumed."""
+        while not self._skip_between():
+            if stop := _STOP.match(self._text, self._at):
+                if stop.group() not in stops:
+                    raise self._unexpected()
+                self._at = stop.end()
+                return stop.group()
+            self._statement()
+        raise _UnreadableStatementError(self._at, "unexpected end of the script")
+
+    def _statement(self) -> None:
+        """`a && b || c`, up to and including a `;` or `&`."""
+        first = len(self._out)
+        self._and_or()
+        self._skip_blanks()
+        following = self._text[self._at : self._at + 2]
+        if following[:1] == "&":
+            self._wrap(first, len(self._out), Subshell())
+            self._out.append(Succeed())
+            self._at += 1
+        elif following[:1] == ";" and following not in (";;", ";&"):
+            self._at += 1
+        elif following and following[0] not in "\n#\r" and not _STOP.match(self._text, self._at):
+            raise self._unexpected()
+
+    def _and_or(self) -> None:
+        first, start, branches = len(self._out), self._at, list[Branch]()
+        self._pipeline()
+        while self._text.startswith(("&&", "||"), self._skip_blanks()):
+            mark_tested(self._out, first, len(self._out))
+            branches.append(self._add(Branch(self._text[self._at] == "|", (start, self._last_end))))
+            self._at += 2
+            self._skip_between()
+            self._pipeline()
+            branches[-1].target = len(self._out)
+        for branch in branches:
+            branch.join = len(self._out)
+
+    def _pipeline(self) -> None:
+        first, is_negated = len(self._out), False
+        while (prefix := _RESERVED.match(self._text, self._at)) and prefix.group() in ("!", "time"):
+            is_negated ^= prefix.group() == "!"
+            self._at = prefix.end()
+            if prefix.group() == "time" and (option := _TIME_OPTION.match(self._text, self._at)):
+                self._at = option.end()
+            self._skip_blanks()
+        stages = [first]
+        self._command()
+        while self._text.startswith("|", self._skip_blanks()) and not self._text.startswith("||", self._at):
+            self._at += 2 if self._text.startswith("|&", self._at) else 1
+            self._skip_between()
+            stages.append(len(self._out))
+            self._command()
+        if len(stages) > 1:
+            ends = [*stages[1:], len(self._out)]
+            mark_tested(self._out, first, stages[-1])
+            for index in reversed(range(len(stages))):
+                self._wrap(stages[index], ends[index], Stage(index == 0, index == len(stages) - 1))
+        if is_negated:
+            mark_tested(self._out, first, len(self._out))
+            self._out.append(Negate())
+
+    # --- commands --------------------------------------------------------------------------------------------------------------------
+
+    def _command(self) -> None:
+        text, start, first = self._text, self._at, len(self._out)
+        reserved = _RESERVED.match(text, start)
+        if reserved is None and not text.startswith("(", start):
+            if function := _FUNCTION.match(text, start):
+                self._at = function.end()
+                self._function(function[1])
             else:
-                self._statement(node, tested)
-
-    def _is_read(self, node: Node) -> bool:
-        start = node.start_byte
-        return start < self._read_to or any(first <= start < last for first, last in self._bodies)
-
-    def _statement(self, node: Node, tested: bool) -> None:
+                self._simple()
+            return
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            self._errors.append((node.start_byte, "commands nested too deeply"))
+            raise _UnreadableStatementError(start, "commands nested too deeply")
+        if reserved is None:
+            self._parenthesised()
         else:
-            self._dispatch(node, tested)
+            self._at = reserved.end()
+            self._compound(reserved.group(), first)
         self._depth -= 1
-
-    def _dispatch(self, node: Node, tested: bool) -> None:
-        kind = node.type
-        if kind in _SIMPLE:
-            self._simple(node, tested)
-        elif kind == "test_command":
-            self._test(node, tested)
-        elif kind == "list":
-            self._and_or(node, tested)
-        elif kind == "pipeline":
-            self._pipeline(_pipeline_stages(node), tested)
-        elif kind == "redirected_statement":
-            self._redirected(node, tested)
-        elif kind == "negated_command":
-            self._sequence(node.children[1:], tested=True)
-            self._out.append(Negate())
-        elif kind == "if_statement":
-            self._if(node, tested)
-        elif kind == "while_statement":
-            self._while(node, tested)
-        elif kind == "for_statement":
-            self._for(node, tested)
-        elif kind == "c_style_for_statement":
-            self._c_style_for(node, tested)
-        elif kind == "case_statement":
-            self._case(node, tested)
-        elif kind == "function_definition":
-            self._function(node)
-        elif kind == "subshell":
-            self._subshell(node, tested)
-        elif kind == "compound_statement" and node.children and node.children[0].type == "((":
-            self._out.append(Evaluate("((", _inside(node), tested))
-        elif kind == "ERROR":
-            self._errors.append((node.start_byte, "syntax error"))
-            self._sequence(node.children, tested=tested)
-        elif kind in _WORDS:
-            self._simple(node, tested)
-        else:  # groups; whatever the grammar may add
-            self._sequence(node.children, tested=tested)
-
-    def _simple(self, node: Node, tested: bool) -> None:
-        """A simple command; the grammar sometimes takes two lines for one, after assignments without a command."""
-        start, end = node.start_byte, node.end_byte
-        while start < end:
-            start = _NO_COMMAND.match(self._text, start).end()
-            command = self._lexer.simple_command(start)
-            if command.end == start:
-                break
-            self._read_to = max(self._read_to, command.end)
-            for redirect in command.redirects:
-                if redirect.operator == "<<":
-                    self._bodies.append((redirect.target.start, redirect.target.end))
-                    end = min(end, command.end)
-            if command.words or command.assignments or command.redirects:
-                self._out.append(Run(command, tested))
-            start = command.end
-
-    def _test(self, node: Node, tested: bool) -> None:
-        opener = node.children[0].type if node.children else ""
-        if opener in ("[[", "(("):
-            self._out.append(Evaluate("[[" if opener == "[[" else "((", _inside(node), tested))
-        else:
-            self._simple(node, tested)
-
-    def _and_or(self, node: Node, tested: bool) -> None:
-        """`a && b || c`, which the grammar nests to the left."""
-        tail: list[tuple[str, Node]] = []
-        while node.type == "list" and len(node.children) >= 3:
-            operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
-            tail.append((operator, node.children[-1]))
-            node = node.children[0]
-        tail.reverse()
-        self._chain(node, tail, tested)
-
-    def _chain(self, first: Node, tail: Sequence[tuple[str, Node]], tested: bool) -> None:
-        branches, end = list[Branch](), first.end_byte
-        self._statement(first, tested or bool(tail))
-        for index, (operator, node) in enumerate(tail):
-            branch = self._add(Branch(operator == "||", (first.start_byte, end)))
-            branches.append(branch)
-            self._sequence([node], tested=tested or index + 1 < len(tail))
-            branch.target = len(self._out)
-            end = node.end_byte
-        for branch in branches:
-            branch.join = len(self._out)
-
-    def _pipeline(self, stages: Sequence[Node], tested: bool) -> None:
-        for index, node in enumerate(stages):
-            stage = self._add(Stage(index == 0, index == len(stages) - 1))
-            self._sequence([node], tested=tested or not stage.is_last)
-            self._out.append(Return())
-            stage.end = len(self._out)
-
-    def _redirected(self, node: Node, tested: bool) -> None:
-        """A command with redirections.  The grammar hangs what follows a heredoc on the same line below the heredoc."""
-        body = node.child_by_field_name("body")
-        redirects = [child for child in node.children if child.type.endswith("_redirect")]
-        piped: list[Node] = []
-        tail: list[tuple[str, Node]] = []
-        for redirect in redirects:
-            operator = ""
-            for child in redirect.children if redirect.type == "heredoc_redirect" else ():
-                if child.type in ("&&", "||"):
-                    operator = child.type
-                elif child.type == "pipeline":
-                    piped += _pipeline_stages(child)
-                elif operator and child.is_named:
-                    tail.append((operator, child))
-                    operator = ""
-        start, branches = node.start_byte, list[Branch]()
-        stage = self._add(Stage(is_first=True, is_last=False)) if piped else None
-        self._redirected_body(node, body, redirects, tested or bool(piped or tail))
-        if stage is not None:
-            self._out.append(Return())
-            stage.end = len(self._out)
-        for index, child in enumerate(piped):
-            stage = self._add(Stage(is_first=False, is_last=index == len(piped) - 1))
-            self._sequence([child], tested=tested)
-            self._out.append(Return())
-            stage.end = len(self._out)
-        for operator, child in tail:
-            branch = self._add(Branch(operator == "||", (start, child.start_byte)))
-            branches.append(branch)
-            self._sequence([child], tested=tested)
-            branch.target = len(self._out)
-        for branch in branches:
-            branch.join = len(self._out)
-
-    def _redirected_body(self, node: Node, body: Node | None, redirects: Sequence[Node], tested: bool) -> None:
-        if body is None or body.type in _SIMPLE:
-            self._simple(node, tested)
-        elif body.type in ("pipeline", "list", "negated_command"):  # they belong to its last command, where the lexer sees them
-            self._statement(body, tested)
-        else:
-            found = self._lexer.redirects(redirects[0].start_byte, node.end_byte) if redirects else ()
-            self._bodies += [(each.target.start, each.target.end) for each in found if each.operator == "<<"]
-            self._out.append(Redirected(found))
-            self._statement(body, tested)
+        redirects, self._at = self._lexer.redirects(self._at)
+        if redirects:
+            insert(self._out, first, Redirected(redirects))
             self._out.append(Restore())
+        self._last_end = self._at
 
-    def _if(self, node: Node, tested: bool) -> None:
-        clauses = _clauses(node)
-        jumps, branches = list[Jump](), list[Branch]()
-        for condition, body in clauses:
-            branch = None
-            if condition:
-                self._sequence(condition, tested=True)
-                branch = self._add(Branch(False, (condition[0].start_byte, condition[-1].end_byte)))
-                branches.append(branch)
-            self._sequence(body, tested=tested)
-            jumps.append(self._add(Jump()))
-            if branch is not None:
-                branch.target = len(self._out)
+    def _compound(self, word: str, first: int) -> None:
+        if word == "{":
+            self._list("}")
+        elif word == "[[":
+            end = self._lexer.brackets_end(self._at)
+            self._out.append(Evaluate("[[", (self._at, end)))
+            self._at = self._after(end, "]]")
+        elif word == "if":
+            self._if()
+        elif word in ("while", "until"):
+            self._while(word == "until")
+        elif word == "case":
+            self._case()
+        elif word == "function":
+            self._skip_blanks()
+            name = self._take_name()
+            if parentheses := _EMPTY_PARENTHESES.match(self._text, self._at):
+                self._at = parentheses.end()
+            self._function(name)
+        elif word in ("for", "select"):
+            self._for()
+            if word == "select":  # it asks the user
+                del self._out[first:]
+        else:  # coproc
+            self._skip_blanks()
+            self._command()
+
+    def _simple(self) -> None:
+        if _STOP.match(self._text, self._at):
+            raise self._unexpected()
+        command = self._lexer.simple_command(self._at)
+        unterminated = self._lexer.take_unterminated()
+        if unterminated is not None:
+            raise _UnreadableStatementError(unterminated, "quote or expansion without an end")
+        if command.end == self._at:
+            raise self._unexpected()
+        if any(not each.target.parts and each.operator not in ("<<", "<<<") for each in command.redirects):
+            self._errors.append((self._at, "redirection without a target"))
+        self._out.append(Run(command))
+        self._at, self._last_end = command.end, command.words_end
+
+    def _parenthesised(self) -> None:
+        text, start = self._text, self._at
+        if text.startswith("((", start):
+            end = closing(text, start + 2, "a")
+            if text.startswith("))", end):
+                self._out.append(Evaluate("((", (start + 2, end)))
+                self._at = end + 2
+                return
+        self._at += 1
+        subshell = self._add(Subshell())
+        self._list(")")
+        self._out.append(Return())
+        subshell.end = len(self._out)
+
+    def _if(self) -> None:
+        jumps, branches, word = list[Jump](), list[Branch](), "if"
+        while word in ("if", "elif"):
+            branch = self._condition("then", Branch(False, (0, 0)))
+            branches.append(branch)
+            word = self._list("elif", "else", "fi")
+            if word != "fi":
+                jumps.append(self._add(Jump()))
+            branch.target = len(self._out)
+        if word == "else":
+            self._list("fi")
         for jump in jumps:
             jump.target = len(self._out)
         for branch in branches:
             branch.join = len(self._out)
 
-    def _while(self, node: Node, tested: bool) -> None:
-        condition = [child for child in node.children_by_field_name("condition") if child.is_named]
-        body = node.child_by_field_name("body")
+    def _condition(self, stop: str, test: _C) -> _C:
+        """Commands whose outcome `test` looks at."""
+        self._skip_between()
+        first, start = len(self._out), self._at
+        self._list(stop)
+        mark_tested(self._out, first, len(self._out))
+        test.condition = (start, max(self._last_end, start))
+        return self._add(test)
+
+    def _while(self, until: bool) -> None:
         loop = self._add(Loop())
         loop.again = len(self._out)
-        self._sequence(condition, tested=True)
-        words = (condition[0].start_byte, condition[-1].end_byte) if condition else (node.start_byte, node.start_byte)
-        test = self._add(LoopTest(bool(node.children) and node.children[0].type == "until", words))
-        self._sequence(body.children if body is not None else (), tested=tested)
+        test = self._condition("do", LoopTest(until, (0, 0)))
+        self._list("done")
         self._out.append(Jump(loop.again))
         loop.end = test.end = len(self._out)
 
-    def _for(self, node: Node, tested: bool) -> None:
-        variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        if variable is None or body is None or node.children[0].type == "select":  # select asks the user
+    def _for(self) -> None:
+        self._skip_blanks()
+        if self._text.startswith("((", self._at):
+            self._counting_for()
             return
-        values = node.children_by_field_name("value")
-        has_list = any(child.type == "in" for child in node.children)
-        words = self._lexer.words(values[0].start_byte, values[-1].end_byte) if values else ()
-        name = self._text[variable.start_byte : variable.end_byte]
-        each = self._add(ForEach(name, words if has_list else None))
+        name, words = self._take_name(), None
+        self._skip_between()
+        if found := _IN.match(self._text, self._at):
+            words, self._at = self._lexer.words(found.end())
+        each = self._add(ForEach(name, words))
+        again = len(self._out)
         following = self._add(Next(name))
-        again = len(self._out) - 1
-        self._sequence(body.children, tested=tested)
+        self._loop_body()
         self._out.append(Jump(again))
         each.end = following.end = len(self._out)
 
-    def _c_style_for(self, node: Node, tested: bool) -> None:
-        body = node.child_by_field_name("body")
-        opener = next((child for child in node.children if child.type == "(("), None)
-        closer = next((child for child in node.children if child.type == "))"), None)
-        if body is None or opener is None or closer is None:
-            return
-        first, condition, update = _split_header(self._text, opener.end_byte, closer.start_byte)
+    def _counting_for(self) -> None:
+        """`for ((first; condition; update))`."""
+        end = closing(self._text, self._at + 2, "a")
+        first, condition, update = _header(self._text, self._at + 2, end)
+        self._at = self._after(end, "))")
         self._out.append(Evaluate("((", first, True))
-        loop = self._add(Loop())
-        test_at = len(self._out)
-        if self._text[slice(*condition)].strip():
-            self._out.append(Evaluate("((", condition, True))
-        else:
-            self._out.append(Succeed())
+        loop, test_at = self._add(Loop()), len(self._out)
+        is_endless = not self._text[slice(*condition)].strip()
+        self._out.append(Succeed() if is_endless else Evaluate("((", condition, True))
         test = self._add(LoopTest(False, condition))
-        self._sequence(body.children, tested=tested)
+        self._loop_body()
         loop.again = len(self._out)
         self._out.append(Evaluate("((", update, True))
         self._out.append(Jump(test_at))
         loop.end = test.end = len(self._out)
 
-    def _case(self, node: Node, tested: bool) -> None:
-        value = node.child_by_field_name("value")
-        if value is None:
-            return
-        case = self._add(Case(self._lexer.word(value.start_byte, value.end_byte)))
-        jumps: list[Jump] = []
-        for item in node.children:
-            if item.type != "case_item":
-                continue
-            patterns = item.children_by_field_name("value")
-            case.arms.append(
-                (tuple(self._lexer.word(each.start_byte, each.end_byte) for each in patterns), len(self._out))
-            )
-            after = patterns[-1].end_byte if patterns else item.start_byte
-            self._sequence([child for child in item.children if child.start_byte > after], tested=tested)
-            if item.child_by_field_name("fallthrough") is None:
+    def _loop_body(self) -> None:
+        self._skip_blanks()
+        if self._text.startswith(";", self._at):
+            self._at += 1
+        self._skip_between()
+        opener = "{" if self._text.startswith("{", self._at) else "do"
+        if not self._text.startswith(opener, self._at):
+            raise self._unexpected()
+        self._at += len(opener)
+        self._list("}" if opener == "{" else "done")
+
+    def _case(self) -> None:
+        self._skip_blanks()
+        subject = self._lexer.word(self._at)
+        self._at = subject.end
+        self._skip_between()
+        if not (found := _IN.match(self._text, self._at)):
+            raise self._unexpected()
+        self._at = found.end()
+        case, jumps, stop = self._add(Case(subject)), list[Jump](), ""
+        while stop != "esac":
+            if self._skip_between():
+                raise self._unexpected()
+            if self._text.startswith("esac", self._at):
+                self._at += 4
+                break
+            case.arms.append((self._patterns(), len(self._out)))
+            stop = self._list(";;", ";&", ";;&", "esac")
+            if stop != ";&":
                 jumps.append(self._add(Jump()))
         for jump in jumps:
             jump.target = len(self._out)
         case.join = len(self._out)
 
-    def _function(self, node: Node) -> None:
-        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        if name is None or body is None:
-            return
-        define = self._add(Define(self._text[name.start_byte : name.end_byte]))
-        self._statement(body, tested=False)
+    def _patterns(self) -> tuple[Word, ...]:
+        """`a | b)`, with or without a parenthesis before it."""
+        patterns = list[Word]()
+        self._at += self._text.startswith("(", self._at)
+        while True:
+            self._skip_blanks()
+            pattern = self._lexer.pattern(self._at, len(self._text), is_regex=False)
+            patterns.append(pattern)
+            self._at = pattern.end
+            closer = self._text[self._skip_blanks() : self._at + 1]
+            if closer not in ("|", ")"):
+                raise self._unexpected()
+            self._at += 1
+            if closer == ")":
+                return tuple(patterns)
+
+    def _function(self, name: str) -> None:
+        define = self._add(Define(name))
+        self._skip_between()
+        self._command()
         self._out.append(Return())
         define.end = len(self._out)
 
-    def _subshell(self, node: Node, tested: bool) -> None:
-        subshell = self._add(Subshell())
-        self._sequence(node.children, tested=tested)
-        self._out.append(Return())
-        subshell.end = len(self._out)
+    # --- reading on --------------------------------------------------------------------------------------------------------------------
 
     def _add(self, instruction: _I) -> _I:
         self._out.append(instruction)
         return instruction
 
+    def _wrap(self, start: int, end: int, opener: Subshell | Stage) -> None:
+        """Make the instructions `start`..`end` the inside of `opener`."""
+        insert(self._out, end, Return())
+        insert(self._out, start, opener)
+        opener.end = end + 2
 
-def _inside(node: Node) -> Range:
-    """What stands between two-character brackets."""
-    return node.start_byte + 2, max(node.end_byte - 2, node.start_byte + 2)
+    def _skip_blanks(self) -> int:
+        blanks = _BLANKS.match(self._text, self._at)
+        self._at = blanks.end() if blanks else self._at
+        return self._at
+
+    def _skip_between(self) -> bool:
+        """Pass blanks, comments, line ends, and the heredocs that follow these.  Whether the text is at its end."""
+        while True:
+            between = _BETWEEN.match(self._text, self._at)
+            self._at = between.end() if between else self._at
+            if not self._text.startswith("\n", self._at):
+                return self._at >= len(self._text)
+            self._at = self._next_line(self._at)
+
+    def _next_line(self, position: int) -> int:
+        end = self._text.find("\n", position)
+        return len(self._text) if end == -1 else self._code.heredocs.get(end, end + 1)
+
+    def _take_name(self) -> str:
+        name = _NAME.match(self._text, self._at)
+        if name is None:
+            raise self._unexpected()
+        self._at = name.end()
+        return name.group()
+
+    def _after(self, end: int, closer: str) -> int:
+        if not self._text.startswith(closer, end):
+            raise _UnreadableStatementError(self._at, f"{closer} is missing")
+        return end + len(closer)
+
+    def _unexpected(self) -> _UnreadableStatementError:
+        word = _NAME.match(self._text, self._at)
+        shown = word.group()[:20] if word else self._text[self._at : self._at + 1].replace("\n", "end of line")
+        return _UnreadableStatementError(self._at, f"unexpected {shown}" if shown else "unexpected end of the script")
 
 
-def _pipeline_stages(node: Node) -> list[Node]:
-    """The commands of a pipeline, which the grammar may nest."""
-    stages: list[Node] = []
-    pending = [node]
-    while pending:
-        node = pending.pop()
-        if node.type == "pipeline":
-            pending += reversed([child for child in node.children if child.is_named and child.type != "comment"])
-        else:
-            stages.append(node)
-    return stages
-
-
-def _clauses(node: Node) -> list[tuple[list[Node], list[Node]]]:
-    """The (condition, body) pairs of an `if`; the `else` has no condition."""
-    clauses: list[tuple[list[Node], list[Node]]] = []
-    condition: list[Node] = []
-    body: list[Node] = []
-    in_body = False
-    for child in node.children:
-        if child.type in ("elif_clause", "else_clause"):
-            clauses += _clauses(child)
-        elif child.type == "then":
-            in_body = True
-        elif in_body or node.type == "else_clause":
-            body.append(child)
-        elif child.is_named and child.type != "comment":
-            condition.append(child)
-    clauses.insert(0, (condition, body))
-    return clauses
-
-
-def _split_header(text: str, start: int, end: int) -> tuple[Range, Range, Range]:
-    """The three expressions of a C-style `for`."""
+def _header(text: str, start: int, end: int) -> tuple[Range, Range, Range]:
+    """The three expressions of a counting `for`."""
     first = text.find(";", start, end)
     first = end if first == -1 else first
     second = text.find(";", first + 1, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal as OneOf
 
 from klaudit.readers.shell.scan import closing
 from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Part, Plain, Substitution, Word
@@ -27,6 +28,7 @@ class PartReader:
     """Reads the parts of words out of one text."""
 
     def __init__(self, text: str) -> None:
+        self.unterminated: int | None = None  # where a quote or expansion begins that never ends
         self._text = text
         self._nesting = 0
 
@@ -68,10 +70,10 @@ class PartReader:
         start = position + 1
         if self._text[position] == "'":
             close = self._text.find("'", start, end)
-            close = end if close == -1 else close
+            close = self._end_of_text(position) if close == -1 else close
             parts.append(Plain(start, close, True))
         else:
-            close = min(closing(self._text, start, '"'), end)
+            close = min(self._closing(position, start, '"'), end)
             parts += self.quoted(start, close) or [Plain(start, start, True)]
         return close + 1
 
@@ -92,14 +94,14 @@ class PartReader:
         text = self._text
         following = text[position + 1 : position + 2]
         if text[position] in "<>":
-            end = closing(text, position + 2, ")")
-            kind = "<" if text[position] == "<" else ">"
+            end = self._closing(position, position + 2, ")")
+            kind: OneOf["<", ">"] = "<" if text[position] == "<" else ">"
             parts.append(Substitution(position, end + 1, quoted, (position + 2, end), kind))
         elif text[position] == "`":
             end = _backquote_end(text, position + 1)
             parts.append(Substitution(position, end + 1, quoted, (position + 1, end), "`"))
         elif following == "{":
-            end = closing(text, position + 2, "q" if quoted else "}")
+            end = self._closing(position, position + 2, "q" if quoted else "}")
             parts.append(self._braced(position, end, quoted))
         elif following == "(":
             return self._parenthesised(position, quoted, parts)
@@ -115,6 +117,14 @@ class PartReader:
             return position + 1
         return end + 1
 
+    def _closing(self, opened: int, position: int, mode: str) -> int:
+        end = closing(self._text, position, mode)
+        return self._end_of_text(opened) if end == len(self._text) else end
+
+    def _end_of_text(self, opened: int) -> int:
+        self.unterminated = opened if self.unterminated is None else self.unterminated
+        return len(self._text)
+
     def _parenthesised(self, position: int, quoted: bool, parts: list[Part]) -> int:
         text = self._text
         if text.startswith("$((", position):
@@ -123,7 +133,7 @@ class PartReader:
                 expression = Word(position + 3, end, tuple(self._nested_quoted(position + 3, end)))
                 parts.append(Arithmetic(position, end + 2, quoted, expression))
                 return end + 2
-        end = closing(text, position + 2, ")")
+        end = self._closing(position, position + 2, ")")
         parts.append(Substitution(position, min(end + 1, len(text)), quoted, (position + 2, end)))
         return end + 1
 
@@ -170,7 +180,8 @@ class PartReader:
             length = Word(colon + 1, end, tuple(self._nested_quoted(colon + 1, end))) if colon < end else None
             return offset, length
         if operator[0] == "/":
-            pattern = self._argument(position, end, quoted, is_pattern=True, stop_at_slash=True)
+            stop = "first" if operator in ("/#", "/%") else "later"  # ${X///y}: the pattern is a slash; ${X/%/y}: there is none
+            pattern = self._argument(position, end, quoted, is_pattern=True, stop_at_slash=stop)
             replacement = self._argument(pattern.end + 1, end, quoted) if pattern.end < end else None
             return pattern, replacement
         return self._argument(position, end, quoted, is_pattern=operator[0] in "#%"), None
@@ -183,7 +194,7 @@ class PartReader:
             self._nesting -= 1
 
     def _argument(
-        self, position: int, end: int, quoted: bool, *, is_pattern: bool = False, stop_at_slash: bool = False
+        self, position: int, end: int, quoted: bool, *, is_pattern: bool = False, stop_at_slash: OneOf["", "first", "later"] = ""
     ) -> Word:
         """The word after an operator.  Inside double quotes single quotes are plain there, except in a pattern."""
         text, start, parts = self._text, position, list[Part]()
@@ -195,9 +206,9 @@ class PartReader:
                 parts.append(Plain(position, run.end(), plain_is_quoted))
                 position = run.end()
             elif text[position] == "/":
-                if parts or position > start:
+                if parts or position > start or stop_at_slash == "first":
                     break
-                parts.append(Plain(position, position + 1, False))  # ${X///y}: the pattern is a slash
+                parts.append(Plain(position, position + 1, False))
                 position += 1
             elif text[position] == "\\":
                 position = self._escape(position, parts, only='$`\\"}\n' if plain_is_quoted else None)

@@ -11,7 +11,8 @@ from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, h
 _ESCAPE = re.compile(r"\\(?:0([0-7]{0,3})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|([abeEfnrtv\\\"'c]))")
 _NAMED = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "c": ""}
 _FORMAT = re.compile(r"%(%|([-+ #0]*)(\d{0,4}|\*)(?:\.(\d{1,4}|\*))?([a-zA-Z]))")
-_SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:./#~-]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_ROUNDS = 2_000
 
 
@@ -55,13 +56,24 @@ def printf(fields: Sequence[Field], place: Place) -> Text:
     return tuple(pieces)
 
 
-def shell_quoted(text: str) -> str:
+def in_quotes(text: str) -> str:
+    """The text as `${name@Q}` writes it."""
+    if _CONTROL.search(text):
+        return "$'" + _CONTROL.sub(_spelled_control, text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _escaped(text: str) -> str:
     """The text as `printf %q` writes it."""
-    if not text:
-        return "''"
-    if any(character in "\n\t\r" for character in text):
-        return "$'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t") + "'"
-    return "".join(character if _SAFE.fullmatch(character) else "\\" + character for character in text)
+    if not text or _CONTROL.search(text):
+        return in_quotes(text)
+    escaped = _UNSAFE.sub(r"\\\g<0>", text)
+    return "\\" + escaped if escaped[0] in "#~" else escaped
+
+
+def _spelled_control(found: re.Match[str]) -> str:
+    character = found.group()
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\E"}.get(character, f"\\{ord(character):03o}")
 
 
 def _formatted(found: re.Match[str], argument: Text | None, place: Place) -> Text:
@@ -71,7 +83,7 @@ def _formatted(found: re.Match[str], argument: Text | None, place: Place) -> Tex
         return argument or EMPTY
     hangs = hangs_on(argument) if argument is not None else ()
     if letter == "q":
-        return at_place(shell_quoted(text), place, hangs)
+        return at_place(_escaped(text), place, hangs)
     if letter == "b":
         return at_place(_unescaped(text), place, hangs)
     if "*" in (width, precision):
@@ -81,7 +93,7 @@ def _formatted(found: re.Match[str], argument: Text | None, place: Place) -> Tex
         if letter in "sc":
             return at_place((specification + "s") % (text[:1] if letter == "c" else text), place, hangs)
         if letter in "diouxX":
-            number = int(text, 0) if text.strip() else 0
+            number = ord(text[1]) if text[:1] in ("'", '"') and len(text) > 1 else int(text, 0) if text.strip() else 0
             return at_place((specification + ("d" if letter in "iu" else letter)) % number, place, hangs)
         if letter in "eEfFgG":
             return at_place((specification + letter) % float(text or 0), place, hangs)

@@ -19,7 +19,7 @@ class Run:
     """A simple command.  `tested`: its failure is looked at, so `set -e` does not end the script."""
 
     command: SimpleCommand
-    tested: bool
+    tested: bool = False
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Evaluate:
 
     kind: Literal["[[", "(("]
     inner: Range
-    tested: bool
+    tested: bool = False
 
 
 @dataclass(slots=True)
@@ -168,3 +168,39 @@ class Program:
 
     instructions: list[Instruction]
     errors: list[tuple[int, str]] = field(default_factory=list)
+
+
+_TARGETS: dict[type, tuple[str, ...]] = {
+    Branch: ("target", "join"),
+    Case: ("join",),
+    ForEach: ("end",),
+    Next: ("end",),
+    Loop: ("again", "end"),
+    LoopTest: ("end",),
+    Jump: ("target",),
+    Subshell: ("end",),
+    Stage: ("end",),
+    Define: ("end",),
+}
+
+
+def insert(instructions: list[Instruction], position: int, instruction: Instruction) -> None:
+    """Put an instruction before the one at `position`; what jumps to that position reaches the new one.
+
+    Nothing before `position` may jump beyond it.
+    """
+    for moved in instructions[position:]:
+        for name in _TARGETS.get(type(moved), ()):
+            target = getattr(moved, name)
+            if target > position:
+                setattr(moved, name, target + 1)
+        if isinstance(moved, Case):
+            moved.arms = [(patterns, start + (start > position)) for patterns, start in moved.arms]
+    instructions.insert(position, instruction)
+
+
+def mark_tested(instructions: list[Instruction], start: int, end: int) -> None:
+    """The outcome of these instructions is looked at."""
+    for instruction in instructions[start:end]:
+        if isinstance(instruction, Run | Evaluate):
+            instruction.tested = True

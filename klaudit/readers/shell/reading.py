@@ -13,6 +13,7 @@ from klaudit.readers.shell.text import EMPTY, Text, at_place, cut, hangs_on, len
 if TYPE_CHECKING:
     from klaudit.readers.shell.machine import Machine
 
+_BACKSLASH = re.compile(r"\\(.?)")
 _WITH_VALUE = "adinNptu"
 
 
@@ -27,6 +28,8 @@ def read(machine: Machine, call: Call) -> None:
             state.assign(name, unknown)
         state.succeed(False, ("read",))
         return
+    if "r" not in options:
+        line = tuple([piece._replace(text=_BACKSLASH.sub(r"\1", piece.text)) if "\\" in piece.text else piece for piece in line])
     if "a" in options:
         parts = split([Chunk(line, "split")], state.ifs())
         state.assign_array(

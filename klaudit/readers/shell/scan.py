@@ -24,7 +24,7 @@ def closing(text: str, position: int, mode: str) -> int:
     """Where what was opened just before `position` closes: the index of the closing character, the text's length if it never does."""
     stack = [mode]
     pending: list[tuple[str, bool]] = []
-    end = len(text)
+    end, escaped = len(text), -1
     while True:
         mode = stack[-1]
         found = _SPECIAL[mode].search(text, position)
@@ -36,7 +36,7 @@ def closing(text: str, position: int, mode: str) -> int:
             if not stack:
                 return found.start()
         elif token == "\\":
-            position += 1
+            position = escaped = position + 1
         elif token in ("'", "$'", "`"):
             position = _skip_quoted(text, position, token)
             if position > end:
@@ -53,7 +53,7 @@ def closing(text: str, position: int, mode: str) -> int:
         elif token == '"':
             stack.append('"')
         elif token == "#":
-            if found.start() == 0 or text[found.start() - 1] in " \t\n;&|(":
+            if found.start() == 0 or (text[found.start() - 1] in " \t\n;&|(" and found.start() != escaped):
                 position = _find(text, "\n", position)
         elif token == "<<":
             if word := _HEREDOC_WORD.match(text, position):
