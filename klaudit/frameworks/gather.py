@@ -24,7 +24,8 @@ from klaudit.tree import TooLargeError, Tree
 _NO_IMPORTS: tuple[str, ...] = ()
 # A called script runs otherwise than by itself only where it is given variables or arguments.
 _GIVES_SOMETHING = re.compile(
-    rb"\w=\S*[ \t][^\n;&|]*\.sh\b|\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=", re.MULTILINE
+    rb"\w=\S*[ \t][^\n;&|]*\.sh\b|\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):",
+    re.MULTILINE,
 )
 
 
@@ -211,6 +212,10 @@ class Gatherer:
         self, item: ConfigObject, document: PythonDocument, imports: tuple[str, ...], gathered: Gathered
     ) -> None:
         source = document.source
+        if item.kind == "class" and any(
+            each.kind == "call" and each.symbol == item.symbol for each in document.objects
+        ):
+            return  # judged where it is used, with what is given there
         if item.kind in ("call", "class"):
             if item.kind == "call" and (
                 api := self._index.never_existed(item.symbol, (each.name for each in item.settings))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from klaudit.frameworks.launch import Configuration
-from klaudit.model import Setting
+from klaudit.model import Setting, Span, Unknown
 
 
 def _as_is(name: str) -> str:
@@ -54,6 +54,29 @@ class Refused:
 
     def get(self, name: str) -> Setting | None:
         return self._configuration.get(name)
+
+    def given(self, name: str) -> tuple[Setting, ...]:
+        return self._configuration.given(name)
+
+    def explicit_names(self) -> Sequence[str]:
+        return self._configuration.explicit_names()
+
+
+class Unseen:
+    """Another configuration below which lies a file that the tree does not hold: what is not set above it is unknown."""
+
+    def __init__(self, configuration: Configuration, what: str, place: Span) -> None:
+        self._configuration = configuration
+        self._what = what
+        self._place = place
+
+    @property
+    def refusals(self) -> Sequence[tuple[str, str]]:
+        return self._configuration.refusals
+
+    def get(self, name: str) -> Setting | None:
+        found = self._configuration.get(name)
+        return found or Setting(name, Unknown((self._what,)), self._place, self._place, "default")
 
     def given(self, name: str) -> tuple[Setting, ...]:
         return self._configuration.given(name)

@@ -15,12 +15,13 @@ from klaudit.frameworks.rules import Name, Trainer
 from klaudit.frameworks.systems.dotlist import dotlist_configuration
 from klaudit.frameworks.systems.flags import flags_configuration
 from klaudit.frameworks.systems.keys import file_settings, read_keys
-from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused
+from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused, Unseen
 from klaudit.frameworks.systems.own_defaults import OwnDefaults
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion, Setting, Span
 from klaudit.readers.document import TreeDocument, Word
 from klaudit.readers.invocation import Invocation
+from klaudit.readers.words import partition
 from klaudit.tree import Tree
 
 _OPTIONS_WITH_VALUE = (
@@ -88,6 +89,7 @@ class ProgramConfigurer:
         home = posixpath.dirname(program) if program is not None else None
         if main is not None:
             name = options.get("--config-name", "") or main.config_name or name
+        is_own = bool(options)  # the user's own config: what it holds is known only where the tree holds it
         if given := options.get("--config-path", ""):
             folders.append(self._folder(given, [home, invocation.directory, ".", posixpath.dirname(path)]))
         elif main is not None and main.folder and self._tree.is_folder(main.folder):
@@ -106,7 +108,13 @@ class ProgramConfigurer:
             directory=invocation.directory,
             environment=dict(invocation.environment),
         )
-        if configuration.unseen:  # the config is installed elsewhere: what it has is known from the rules
+        if configuration.unseen:
+            is_known = any(
+                name in default.config for spec in match.trainer.settings.values() for default in spec.defaults
+            )
+            if is_own and name != entry.config and not is_known and configuration.unseen[0].config == name:
+                return Unseen(configuration, f"the config {name}", invocation.target_word.site), name
+            # the config is installed with the framework: what it has is known from the rules
             refusal = _refused_prefix(match.trainer, overrides, version)
             return (Refused(configuration, *refusal) if refusal else configuration), name
         return configuration, name
@@ -131,6 +139,16 @@ class ProgramConfigurer:
         marks = set(match.signature.any_of) | set(match.signature.all_of)
         head = next((setting.span for setting in settings if setting.name in marks), None)
         return LayeredConfiguration(settings), head or document.source.span(0, 0)
+
+
+def _known_end(word: Word) -> str:
+    """The text of a word, or of what follows its last unknown part: of `$PWD/config` the `/config`."""
+    end = ""
+    for piece in reversed(word.pieces):
+        if piece.text is None:
+            break
+        end = piece.text + end
+    return end
 
 
 def _refused_prefix(trainer: Trainer, overrides: Iterable[Word], version: FrameworkVersion) -> tuple[str, str] | None:
@@ -167,13 +185,14 @@ def _split(words: Iterable[Word]) -> tuple[dict[str, str], list[Word]]:
         text = word.text
         shown = word.shown
         if waiting:
-            options[waiting] = text or ""
+            options[waiting] = _known_end(word)
             waiting = ""
         elif shown.startswith("-"):
             name, equals, value = shown.partition("=")
             name = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}.get(name, name)
             if equals:
-                options[name] = value if text is not None else ""
+                value_word = partition(word, "=")
+                options[name] = _known_end(value_word[1]) if value_word else value
             elif name in _OPTIONS_WITH_VALUE:
                 waiting = name
         elif "=" in shown or shown.startswith("~") or (text is None and shown):
