@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 
 from klaudit.configuration import Options
 from klaudit.discover import Prefilter
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.never_existed import never_existed
+from klaudit.findings.unreadable_file import partly_read
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.gather import Gatherer, calls_scripts
 from klaudit.frameworks.launch import Launch
@@ -26,7 +28,6 @@ class Scanner:
         wanted = set(options.frameworks)
         frameworks = [each for each in load_frameworks(options.rules) if not wanted or each.id in wanted]
         self.tree = tree
-        self._options = options
         self._index = Index(frameworks)
         files = list(files)
         detector = Detector(tree, files, options.framework_versions)
@@ -46,7 +47,9 @@ class Scanner:
             gathered = self._gatherer.gather(path)
             setups, findings = self._judge(gathered.launches)
             findings += map(never_existed, gathered.phantoms)
-            return FileResult(path, tuple(setups), tuple(findings), tuple(gathered.problems), gathered.parsed)
+            if setups:  # where nothing trains, nothing is lost
+                findings += map(partly_read, gathered.problems)
+            return FileResult(path, tuple(setups), tuple(findings), (), gathered.parsed)
         except (UnreadableError, TooLargeError) as error:
             return FileResult(path, problems=(Problem(path, getattr(error, "line", None), str(error)),), parsed=True)
         except OSError as error:
@@ -54,9 +57,7 @@ class Scanner:
         except RecursionError:
             return FileResult(path, problems=(Problem(path, None, "nested too deeply"),))
         except Exception as error:
-            if self._options.verbose:
-                raise
-            message = f"internal error, please report it: {type(error).__name__}: {error}"
+            message = f"internal error, please report it: {type(error).__name__}: {error}\n{traceback.format_exc()}"
             return FileResult(path, problems=(Problem(path, None, message),))
 
     def _judge(self, launches: Iterable[Launch]) -> tuple[list[Setup], list[Finding]]:

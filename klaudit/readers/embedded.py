@@ -14,6 +14,7 @@ from klaudit.readers.scalar_text import add_scalar
 from klaudit.readers.source import Source
 
 MAX_DEPTH = 60
+MAX_VISITS = 50_000  # aliases may lead to one node many times over
 LINE_KEYS = frozenset(
     {"run", "script", "setup", "before_script", "after_script", "commands", "shell_command"}
 )  # items are lines
@@ -44,8 +45,10 @@ def embedded_shell(document: TreeDocument) -> tuple[Embedded, ...]:
 
 def _walk(source: Source, root: Node, path: tuple[str, ...], environment: _Environment, found: list[Embedded]) -> None:
     pending: list[tuple[Node, tuple[str, ...], _Environment]] = [(root, path, environment)]
-    while pending:
+    visits = 0
+    while pending and visits < MAX_VISITS:
         node, path, environment = pending.pop()
+        visits += 1
         if len(path) > MAX_DEPTH:
             continue
         if isinstance(node, SequenceNode):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from klaudit.model import Setting, Unknown
-from klaudit.readers.document import MappingNode, Node, SequenceNode, TreeDocument
+from klaudit.model import Setting, Unknown, Value
+from klaudit.readers.document import MappingNode, Node, ScalarNode, TreeDocument
 from klaudit.readers.scalars import Dialect, resolve_scalar
 from klaudit.readers.source import Source
 
 _MAX_SETTINGS = 5_000
+_MAX_VISITS = 50_000  # aliases may lead to one node many times over
 _DIALECTS: dict[str, Dialect] = {"json": "json", "toml": "toml"}
 
 
@@ -30,9 +31,11 @@ def read_keys(source: Source) -> tuple[TreeDocument, ...]:
 def dotted_keys(document: TreeDocument) -> frozenset[str]:
     """All dotted names of a document, of branches too."""
     names: set[str] = set()
+    visits = 0
     stack: list[tuple[str, Node | None]] = [("", document.root)]
-    while stack and len(names) < _MAX_SETTINGS:
+    while stack and len(names) < _MAX_SETTINGS and visits < _MAX_VISITS:
         prefix, node = stack.pop()
+        visits += 1
         if isinstance(node, MappingNode):
             for entry in node.entries:
                 name = f"{prefix}.{entry.key}" if prefix else entry.key
@@ -46,31 +49,23 @@ def file_settings(document: TreeDocument, dialect: Dialect | None = None) -> lis
     source = document.source
     dialect = dialect or _DIALECTS.get(source.path.rpartition(".")[2].lower(), "omegaconf")
     settings: list[Setting] = []
-
-    def visit(prefix: str, node: Node | None, start: int) -> None:
-        if len(settings) >= _MAX_SETTINGS or node is None:
-            return
+    visits = 0
+    pending: list[tuple[str, Node | None, int]] = [("", document.root, 0)]
+    while pending and len(settings) < _MAX_SETTINGS and visits < _MAX_VISITS:
+        prefix, node, start = pending.pop()
+        visits += 1
         if isinstance(node, MappingNode):
-            for entry in node.entries:
-                visit(f"{prefix}.{entry.key}" if prefix else entry.key, entry.value, entry.key_start)
-            return
-        if isinstance(node, SequenceNode):
-            return
-        value = resolve_scalar(node, dialect)
-        if isinstance(value, str) and "${" in value:
-            value = Unknown((value,), value)
-        raw = source.data[node.start : node.end].decode("utf-8", "replace")
-        settings.append(
-            Setting(
-                prefix,
-                value,
-                source.span(start, max(node.end, start)),
-                source.span(node.start, node.end),
-                "file",
-                None,
-                raw,
-            )
-        )
-
-    visit("", document.root, 0)
+            for entry in reversed(node.entries):
+                pending.append((f"{prefix}.{entry.key}" if prefix else entry.key, entry.value, entry.key_start))
+        elif isinstance(node, ScalarNode):
+            settings.append(_setting(source, prefix, node, start, dialect))
     return settings
+
+
+def _setting(source: Source, name: str, node: ScalarNode, start: int, dialect: Dialect) -> Setting:
+    value: Value = resolve_scalar(node, dialect)
+    if isinstance(value, str) and "${" in value:
+        value = Unknown((value,), value)
+    raw = source.data[node.start : node.end].decode("utf-8", "replace")
+    span = source.span(min(start, node.start), node.end)  # an alias points back to where its anchor stands
+    return Setting(name, value, span, source.span(node.start, node.end), "file", None, raw)
