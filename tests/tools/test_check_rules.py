@@ -210,5 +210,7 @@ def test_a_wheel_is_unpacked_without_running_it(tmp_path: Path) -> None:
     wheel = tmp_path / "tiny_rl-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tiny/__init__.py", "raise SystemExit('imported')")
+        archive.writestr("tiny_rl-1.0.data/purelib/tiny_extra/core.py", "")
     releases.unpack_wheel(wheel, tmp_path / "files")
     assert (tmp_path / "files/tiny/__init__.py").is_file()
+    assert (tmp_path / "files/tiny_extra/core.py").is_file()

@@ -47,10 +47,14 @@ def _fetch(distribution: str, version: str, folder: Path) -> None:
 
 
 def unpack_wheel(wheel: Path, folder: Path) -> None:
-    """Unpacks below `folder`, which appears only when complete."""
+    """Unpacks below `folder`, which appears only when complete, as an installer lays the modules out."""
     part = folder.with_suffix(".part")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(part)
+    for library in part.glob("*.data/*lib"):  # purelib and platlib of wheels for one platform
+        for item in library.iterdir():
+            if not (part / item.name).exists():
+                item.rename(part / item.name)
     part.rename(folder)
 
 
