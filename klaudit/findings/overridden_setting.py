@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import key, show
+from klaudit.findings.wording import given, key, show
 from klaudit.model import Evidence, Setting
+
+_BY_HAND = ("override", "variable", "code")
 
 
 @judges("overridden-setting")
 def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
-    for id in resolution.launch.trainer.settings:
-        effective = resolution[id]
-        given = [
-            each
-            for each in resolution.launch.configuration.given(effective.name)
-            if each.origin in ("override", "variable", "code")
-        ]
-        if len(given) < 2:
+    configuration = resolution.launch.configuration
+    times = Counter(configuration.explicit_names())
+    for effective in given(resolution):
+        if times[effective.name] < 2:
             continue
-        *lost, winner = given
+        settings = [each for each in configuration.given(effective.name) if each.origin in _BY_HAND]
+        if len(settings) < 2:
+            continue
+        *lost, winner = settings
         same = all(each.value == winner.value for each in lost)
         for each in lost:
             yield Draft(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import key
@@ -28,7 +29,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
             if resolution.version not in name.versions:
                 for setting in _here(subject, configuration.given(given)):
                     yield _gone(resolution, setting, id, name, title)
-        elif _ABOUT_KL.search(given) and not _is_known(given, resolution):
+        elif _is_about_kl(given) and not _is_known(given, resolution):
             close = difflib.get_close_matches(given, now, n=1, cutoff=0.8)
             for setting in _here(subject, configuration.given(given)) if close else ():
                 yield Draft(
@@ -47,6 +48,11 @@ def judge(subject: Subject) -> Iterator[Draft]:
                 severity="error",
                 key=key(resolution, "refused", refused),
             )
+
+
+@lru_cache(maxsize=4096)
+def _is_about_kl(name: str) -> bool:
+    return _ABOUT_KL.search(name) is not None
 
 
 def _names(trainer: Trainer) -> dict[str, tuple[str, Name]]:

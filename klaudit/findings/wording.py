@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from klaudit.frameworks.migrate import Change, Impossible, best_change
 from klaudit.frameworks.resolve import Effective, Resolution, TermState
@@ -136,3 +136,11 @@ def key(resolution: Resolution, *parts: str) -> str:
     """What makes a finding the same one after lines moved."""
     launch = resolution.launch
     return ":".join((launch.target, launch.symbol, *launch.assumes, *parts))
+
+
+def given(resolution: Resolution) -> Iterator[Effective]:
+    """The settings of the trainer that were set by hand."""
+    names = set(resolution.launch.configuration.explicit_names())
+    for id, spec in resolution.launch.trainer.settings.items():
+        if any(name.name in names for name in spec.names):
+            yield resolution[id]

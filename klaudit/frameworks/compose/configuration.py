@@ -49,6 +49,11 @@ class Base:
         """What `own` sets, by dotted name."""
         return _by_name(self.own)
 
+    @cached_property
+    def own_leaf_names(self) -> tuple[str, ...]:
+        """The names of what `own` sets, in order."""
+        return _leaf_names(self.own)
+
 
 def shipped(defaults: Mapping[str, tuple[Value, str]], *, names: Sequence[str] | None = None) -> Base:
     """A base of shipped defaults: `{dotted name: (value, note)}`.
@@ -128,8 +133,7 @@ class Configuration:
 
     def explicit_names(self) -> tuple[str, ...]:
         """The names of all that was set by hand, leaf by leaf, in order; far cheaper than the settings."""
-        own = (*(self._base.own if self._base else ()), *self._own)
-        return tuple(name for each in own for name, _ in leaves(each.item, each.name, MAX_EXPLICIT))
+        return (*(self._base.own_leaf_names if self._base else ()), *_leaf_names(self._own))
 
     def note(self, name: str) -> str:
         """Where a shipped default is known from."""
@@ -183,6 +187,16 @@ def _led(setting: Setting, target: Setting) -> Setting:
     if target.origin == "default":
         source = None
     return replace(setting, origin=target.origin, source=source)
+
+
+def _leaf_names(own: Sequence[Own]) -> tuple[str, ...]:
+    names: list[str] = []
+    for each in own:
+        if isinstance(each.item, Leaf):  # as almost every override is
+            names.append(each.name)
+        else:
+            names.extend(name for name, _ in leaves(each.item, each.name, MAX_EXPLICIT))
+    return tuple(names)
 
 
 def _by_name(own: Sequence[Own]) -> dict[str, list[tuple[str, Item]]]:
