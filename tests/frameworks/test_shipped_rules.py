@@ -62,7 +62,9 @@ _DOTTED: Given = {"algo.kl.use_loss": True, "algo.kl.estimator": "k3", "algo.kl.
         ("0.11.2", {}, {("reward", "k1", 0.01, "unbiased")}),
         ("0.6.0", {"use_kl_estimator_k3": True}, {("reward", "k3", 0.01, "biased")}),
         ("0.9.10", {"kl_estimator": "k3"}, {("reward", "k3", 0.01, "biased")}),
-        ("0.5.9.post1", _FLAT_LOSS, {("reward", "k1", 1e-3, "unbiased")}),  # unknown flag there; the KL stays in the reward
+        ("0.5.9.post1", _FLAT_LOSS, set()),  # argparse knows no such flag
+        ("0.9.10", _DOTTED, set()),
+        ("0.10.2", _FLAT_LOSS, set()),
         ("0.9.10", _FLAT_LOSS, {("loss", "k1", 1e-3, "no-regularisation")}),
         ("0.6.0", {**_FLAT_LOSS, "use_kl_estimator_k3": True}, {("loss", "k3", 1e-3, "biased")}),
         ("0.6.4", {**_FLAT_LOSS, "packing_samples": True}, {("loss", "k1", 1e-3, "no-gradient")}),
@@ -70,7 +72,7 @@ _DOTTED: Given = {"algo.kl.use_loss": True, "algo.kl.estimator": "k3", "algo.kl.
         ("0.7.1", _FLAT_LOSS, set()),  # AttributeError at the first step
         ("0.10.4", _DOTTED, {("loss", "k3", 1e-3, "biased")}),
         ("0.11.1", {**_DOTTED, "algo.kl.unbiased_gradient": True}, {("loss", "k3", 1e-3, "unbiased-per-token")}),
-        ("0.11.0", {**_DOTTED, "algo.kl.unbiased_gradient": True}, {("loss", "k3", 1e-3, "biased")}),
+        ("0.11.0", {**_DOTTED, "algo.kl.unbiased_gradient": True}, set()),
         ("0.7.0", {**_FLAT_LOSS, "init_kl_coef": -0.1}, {("loss", "k1", -0.1, "no-regularisation")}),
         ("0.8.0", {**_FLAT_LOSS, "init_kl_coef": -0.1}, set()),
         ("0.7.0", {"init_kl_coef": -0.1}, set()),
@@ -196,7 +198,8 @@ def test_unsloth_rewrites_the_default_of_beta() -> None:
         ("rloo", "0.9.6", {}, {("reward", "k1", 0.05, "unbiased")}),
         ("rloo", "0.22.0", {}, {("reward", "k1", 0.05, "unbiased")}),
         ("rloo", "0.24.0", {"beta": 0.1, "kl_coef": 0.2}, {("reward", "k1", 0.2, "unbiased")}),
-        ("rloo", "0.25.0", {"beta": 0.1, "kl_coef": 0.2}, {("reward", "k1", 0.1, "unbiased")}),
+        ("rloo", "0.25.0", {"beta": 0.1, "kl_coef": 0.2}, set()),  # TypeError: kl_coef is gone
+        ("rloo", "0.21.0", {"beta": 0.1}, set()),  # TypeError: not yet
         ("rloo", "1.16.0", {"beta": 0.0}, set()),
         ("ppo", "0.4.6", {}, {("reward", "k1", 0.2, "unbiased")}),
         ("ppo", "0.11.4", {"init_kl_coef": 0.2, "kl_penalty": "mse"}, {("reward", "k2", 0.2, "biased")}),
