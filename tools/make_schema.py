@@ -80,8 +80,11 @@ def _record(record: Any, definitions: dict[str, Schema]) -> Schema:
         properties[key] = {"$ref": "#/$defs/Condition"} if field.name == "when" else _of(hints[field.name], definitions)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             required.append(key)
+    written = (record.__doc__ or "") if not (record.__doc__ or "").startswith(f"{record.__name__}(") else ""
     schema: Schema = {
-        "description": inspect.cleandoc(record.__doc__ or ""),
+        **(
+            {"description": inspect.cleandoc(written)} if written else {}
+        ),  # dataclasses without one get their signature
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
