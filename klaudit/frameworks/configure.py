@@ -51,8 +51,8 @@ class Configurer:
         match = _fitting(lineage.matches, version)
         prefix = match.config_class.prefix
         own = [_prefixed(setting, prefix) for setting in item.settings]
-        only_with = match.config_class.only_with
-        if only_with and not any(setting.name in only_with for setting in item.settings):
+        only_with = {name.name for id in match.config_class.only_with for name in match.trainer.settings[id].names}
+        if only_with and not any(setting.name in only_with for setting in own):
             return None
         inherited = {setting.name: setting for setting in (_prefixed(each, prefix) for each in lineage.inherited)}
         configuration = LayeredConfiguration(own, inherited)

@@ -12,7 +12,7 @@ from klaudit.frameworks.configure import Configurer
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.programs import Programs
-from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch
+from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch, excepts
 from klaudit.frameworks.rules import Framework, NeverExisted
 from klaudit.frameworks.systems.keys import dotted_keys, read_keys
 from klaudit.model import Problem
@@ -185,11 +185,12 @@ class Gatherer:
         if started.kind == "program":
             return []
         names = frozenset(_names(started.arguments))
-        named = self._index.naming(names) if names else []
-        for match in named:
-            for entry in match.trainer.entry_points:
-                if entry.system in ("hydra", "dotlist", "inherit"):
-                    return [ProgramMatch(match.framework, match.trainer, entry)]
+        for match in self._best(self._index.naming(names), path) if names else ():
+            entries = match.trainer.entry_points
+            if not any(excepts(entry, started.target) for entry in entries):
+                for entry in entries:
+                    if entry.system in ("hydra", "dotlist", "inherit"):
+                        return [ProgramMatch(match.framework, match.trainer, entry)]
         return []
 
     def _used_by(self, program: str) -> list[ProgramMatch]:

@@ -166,8 +166,13 @@ def _entry_keywords(entry: EntryPoint) -> set[str]:
     return words | {symbol.rpartition(".")[2] for symbol in entry.uses}
 
 
+def excepts(entry: EntryPoint, target: str) -> bool:
+    """Whether a module or script is one of those that do not train, although they read the same settings."""
+    return any(fnmatch.fnmatchcase(target, pattern) for pattern in entry.unless)
+
+
 def _fits(entry: EntryPoint, invocation: Invocation) -> bool:
-    if any(fnmatch.fnmatchcase(invocation.target, pattern) for pattern in entry.unless):
+    if excepts(entry, invocation.target):
         return False
     words = [word.text or "" for word in invocation.arguments]
     if entry.requires and not any(word.partition("=")[0].lstrip("+~") in entry.requires for word in words):
