@@ -7,7 +7,7 @@ A condition is a mapping of which all items must hold:
     {coef: {above: {setting: other}}}          a comparand may be another setting
     {any: [{..}, {..}]}  {all: [..]}  {not: {..}}
 
-Names are setting ids; `$entry-point`, `$imports`, `$config`, `$framework-file` speak of the launch itself.
+Names are setting ids; `$entry-point`, `$imports` and `$config` speak of the launch itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Known = bool | None  # None: unknown
 
 _STATES = ("truthy", "falsy", "set", "unset")
 _SIGNS = ("in", "not-in", "equals", "above", "below", "matches")
-_OF_THE_LAUNCH = ("$entry-point", "$imports", "$config", "$framework-file")
+_OF_THE_LAUNCH = ("$entry-point", "$imports", "$config")
 
 
 @dataclass(slots=True)
