@@ -103,27 +103,24 @@ def _sequence_forms() -> Iterator[Row]:
 def _reward_forms() -> Iterator[Row]:
     plain = TABLE["k1", "reward", "score"]
 
-    def k1(variant: Variant, weight_text: str, verdict: Verdict, note: str, *, exact: bool = True) -> Row:
-        weight = plain.weight if exact else None
-        return Row(
-            "k1", "reward", "score", weight, weight_text, REVERSE, verdict, note, _KL if exact else None, None, variant
-        )
+    def k1(variant: Variant, verdict: Verdict, note: str) -> Row:
+        return Row("k1", "reward", "score", plain.weight, "d", REVERSE, verdict, note, _KL, None, variant)
 
-    yield k1("group-mean", "d", "unbiased", "scaled by exactly 1 - 1/G in groups of G: harmless")
-    yield k1("leave-one-out", "d", "unbiased", "no scale: the baseline is independent of the sample")
-    yield k1(
-        "group-std", "(sum of d - group mean) / group std where the task reward is constant", "rescaled",
-        "in groups of constant task reward the advantage is a z-score of the penalty, whatever beta is: beta loses its effect", exact=False,
+    def inexact(variant: Variant, weight_text: str, descends: str, verdict: Verdict, note: str) -> Row:
+        return Row("k1", "reward", "score", None, weight_text, descends, verdict, note, variant=variant)
+
+    yield k1("group-mean", "unbiased", "scaled by exactly 1 - 1/G in groups of G: harmless")
+    yield k1("leave-one-out", "unbiased", "no scale: the baseline is independent of the sample")
+    yield inexact(
+        "group-std", "(sum of d - group mean) / group std where the task reward is constant", f"{REVERSE} with a coefficient of its own",
+        "rescaled", "in groups of constant task reward the advantage is a z-score of the penalty: beta has no effect",
     )  # fmt: skip
-    yield k1(
-        "length-mean",
-        "d / length",
-        "biased",
+    yield inexact(
+        "length-mean", "d / length", f"{REVERSE} weighted by 1/length", "biased",
         "scaled by about 1/length, so the direction changes where lengths vary",
-        exact=False,
-    )
-    yield k1("no-return-to-go", "d", "unbiased-per-token", "the same expected gradient as k2 in the loss; " + PER_TOKEN)
-    yield k1("discounted", "d", "unbiased-per-token", "between the token's own penalty and the full return-to-go")
+    )  # fmt: skip
+    yield k1("no-return-to-go", "unbiased-per-token", "the same expected gradient as k2 in the loss; " + PER_TOKEN)
+    yield k1("discounted", "unbiased-per-token", "between the token's own penalty and the full return-to-go")
 
 
 VARIANTS: dict[tuple[EstimatorName, Placement, str], Row] = {
