@@ -86,7 +86,12 @@ def spell(resolution: Resolution) -> Callable[[str, Value], str]:
     """How a setting is written where this launch is configured: `--flag value`, `key: value` or `a.b=c`."""
     launch = resolution.launch
     if launch.entry_point is not None and launch.entry_point.system == "flags":
-        return lambda name, value: f"{flag(name)} {_literal(value)}"
+        switches = {
+            name.name for spec in launch.trainer.settings.values() if spec.type == "switch" for name in spec.names
+        }
+        return lambda name, value: (
+            flag(name) if name in switches and value is True else f"{flag(name)} {_literal(value)}"
+        )
     if launch.kind == "config":
         return lambda name, value: f"{name}: {_literal(value)}"
     return lambda name, value: f"{name}={_literal(value)}"

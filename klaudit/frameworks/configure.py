@@ -87,9 +87,12 @@ class Configurer:
         )
 
     def most_certain(self, frameworks: Sequence[Framework], path: str) -> Framework:
-        """Of frameworks with the same entry points, the one that the tree says most about; the first of equals."""
+        """Of frameworks with the same entry points, the one that the tree says most about; of equals the original, then the first."""
         certainty = ("option", "vendored", "lockfile", "requirement", "assumed")
-        return min(frameworks, key=lambda each: certainty.index(self._detector.version(each, path).source))
+        return min(
+            frameworks,
+            key=lambda each: (certainty.index(self._detector.version(each, path).source), bool(each.derived_from)),
+        )
 
     def _version(self, framework: Framework, source: Source) -> FrameworkVersion:
         version = self._detector.version(framework, source.path)

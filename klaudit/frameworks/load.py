@@ -81,6 +81,7 @@ def load_framework(path: Path) -> Framework:
 _TOP = (
     "framework",
     "title",
+    "derived-from",
     "repository",
     "distributions",
     "releases",
@@ -111,6 +112,7 @@ def _framework(data: Any, path: str) -> Framework:
         never_existed=convert(tuple[NeverExisted, ...], data.get("never-existed", []), ("never-existed",)),
         keywords=frozenset(convert(tuple[str, ...], data.get("keywords", []), ("keywords",))),
         path=path,
+        derived_from=str(data.get("derived-from", "")),
     )
 
 

@@ -86,9 +86,10 @@ def _write(resolution: Resolution, write: dict[str, Plain], id: str, value: Plai
 
 
 def _migrated(resolution: Resolution) -> TermState | None:
-    """The term whose coefficient is carried over: the active one, a loss term first."""
+    """The term whose coefficient is carried over: the active one, a loss term first; else one that is meant but never read."""
     active = [state for state in resolution.terms if state.term.active is not False]
-    return min(active, key=lambda state: state.term.placement != "loss", default=None)
+    meant = active or [state for state in resolution.terms if state.ignored is not None and state.term.coefficient]
+    return min(meant, key=lambda state: state.term.placement != "loss", default=None)
 
 
 def _would_be_normalised(resolution: Resolution) -> bool:

@@ -79,9 +79,13 @@ class Index:
         return [match for match in self._signatures if _signed(match.signature, path, keys)]
 
     def naming(self, keys: frozenset[str]) -> list[FileMatch]:
-        """The trainers whose own dotted settings are among `keys`: enough to know an override list by."""
+        """The trainers whose own compound settings (`a.b`, `a-b`) are among `keys`: enough to know an override list by."""
+        branches = frozenset(iter_keys(keys))
         return [
-            match for match in self._signatures if any("." in key and key in keys for key in match.signature.any_of)
+            match
+            for match in self._signatures
+            if any(key in keys and ("." in key or "-" in key) for key in match.signature.any_of)
+            and all(key in branches for key in match.signature.all_of)
         ]
 
     def mentions_a_class(self, tree: Tree, path: str) -> bool:

@@ -308,6 +308,7 @@ class Framework:
     never_existed: tuple[NeverExisted, ...]
     keywords: frozenset[str]
     path: str = ""
+    derived_from: str = ""  # a fork with the same entry points: where nothing tells the two apart, the original counts
 
     @property
     def newest(self) -> str:
