@@ -22,7 +22,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
             if each is None or each.id in alive or each.id in told:
                 continue
             setting = by_hand(resolution, each)
-            if setting is None or setting.value in (0, 0.0, None, ""):
+            if setting is None or setting.value in (0, 0.0, None, "") or each.is_default:
                 continue
             told.add(each.id)
             off = ", ".join(quote(switch) for switch in state.switches) or "this version has no such term"

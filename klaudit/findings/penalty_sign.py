@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import describe, evidence, key, place
+from klaudit.frameworks.resolve import Resolution, TermState
 from klaudit.model import Fix
 
 
@@ -17,11 +18,17 @@ def judge(subject: Subject) -> Iterator[Draft]:
             continue
         yield Draft(
             place(resolution, (state.coefficient, *state.switches)),
-            f"{describe(state)}: a negative coefficient drives the policy away from the reference; deliberate only where the reference is a"
-            " teacher and the sign is turned elsewhere",
+            f"{describe(state)}: {_why(resolution, state)}a negative coefficient drives the policy away from the reference; deliberate"
+            " only where the reference is a teacher and the sign is turned elsewhere",
             confidence="medium",
             related=evidence(state),
             fix=Fix("none", "check the sign: it cannot be told from here whether it is meant"),
             severity="warning",
             key=key(resolution, state.rule.id),
         )
+
+
+def _why(resolution: Resolution, state: TermState) -> str:
+    """What the rules say of a sign that the framework turns itself."""
+    case, _, _ = resolution.first(state.rule.coefficient)
+    return f"{case.why}: " if case is not None and case.why else ""

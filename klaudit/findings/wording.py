@@ -124,7 +124,7 @@ def by_hand(resolution: Resolution, effective: Effective | None) -> Setting | No
     if effective is None or effective.setting is None or effective.setting.origin == "default":
         return None
     setting = effective.setting
-    return setting if setting in resolution.launch.configuration.given(effective.name) else None
+    return setting if setting.span.path == resolution.launch.head.path else None
 
 
 def active(states: Sequence[TermState], placement: str) -> list[TermState]:

@@ -194,7 +194,7 @@ class Gatherer:
         return []
 
     def _used_by(self, program: str) -> list[ProgramMatch]:
-        """Trainers whose argument classes a script of the tree parses its command line into."""
+        """Trainers whose argument classes a script of the tree parses its command line into, or whose trainer it imports."""
         if not self._index.mentions_a_class(self._tree, program):
             return []
         document = self._classes.document(program)
@@ -207,7 +207,8 @@ class Gatherer:
                     symbols += getattr(argument, "symbols", ())
         lineages = (self._classes.lineage(symbol, document) for symbol in symbols)
         known = [*symbols, *(lineage.symbol for lineage in lineages if lineage is not None)]
-        return self._index.using(known)
+        imported = [name for _, name in document.imports]
+        return [*self._index.using(known, by_parser=True), *self._index.using(imported, by_parser=False)]
 
     def _object(
         self, item: ConfigObject, document: PythonDocument, imports: tuple[str, ...], gathered: Gathered

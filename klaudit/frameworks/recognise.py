@@ -67,9 +67,14 @@ class Index:
             found = [match for program, match in self._programs.get(name, ()) if words[: len(program)] == program]
         return [match for match in found if _fits(match.entry_point, invocation)]
 
-    def using(self, symbols: Iterable[str]) -> list[ProgramMatch]:
-        """The trainers whose argument classes a script of the tree parses its arguments into."""
-        return [match for symbol in symbols for match in self._uses.get(symbol, ())]
+    def using(self, symbols: Iterable[str], *, by_parser: bool) -> list[ProgramMatch]:
+        """The trainers that a script of the tree makes use of.
+
+        With `by_parser`, `symbols` are the classes that it parses its flags into; otherwise what it imports, which tells only for
+        programs that take whole configurations.
+        """
+        found = [match for symbol in symbols for match in self._uses.get(symbol, ())]
+        return [match for match in found if (match.entry_point.system == "flags") == by_parser]
 
     def classes(self, symbol: str) -> list[ClassMatch]:
         return self._classes.get(symbol, [])

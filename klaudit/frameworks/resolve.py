@@ -41,6 +41,15 @@ class Effective:
     default: Default | None
     unread: Setting | None = None  # set by hand, but this version does not read it
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the value is that of the shipped default."""
+        return (
+            self.default is not None
+            and type(self.value) is type(self.default.value)
+            and self.value == self.default.value
+        )
+
     def evidence(self, note: str = "") -> Evidence:
         if self.setting is None:
             why = self.default.why if self.default else ""
@@ -241,8 +250,8 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
     verdict: Verdict = row.verdict
     if biased:
         verdict = "biased"
-    if in_group_std and row.verdict == "unbiased":
-        verdict = "rescaled"
+    if row.verdict == "unbiased" and in_group_std is not False:
+        verdict = "rescaled" if in_group_std else "unknown"
     if is_ignored and on is not False and not stopped:
         verdict = "ignored"
     elif active is False:

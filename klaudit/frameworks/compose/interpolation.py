@@ -15,6 +15,7 @@ from klaudit.frameworks.compose.items import (
     Written,
     child,
     from_value,
+    scalars,
     split_key,
 )
 from klaudit.frameworks.compose.primitives import GrammarError
@@ -45,6 +46,17 @@ class UnresolvedError(Exception):
 
 class DeadEndError(UnresolvedError):
     """An interpolation that OmegaConf cannot resolve for certain: its key is absent or missing, or it leads to itself."""
+
+
+def malformed(root: Item, limit: int) -> tuple[Leaf, str] | None:
+    """The first interpolation that is none, with what is wrong with it: OmegaConf refuses to take it in."""
+    for leaf in scalars(root, limit):
+        if leaf.is_interpolation:
+            try:
+                grammar.parse_text(str(leaf.value))
+            except GrammarError as error:
+                return leaf, f"{leaf.value} is no interpolation: {error}"
+    return None
 
 
 class Resolver:

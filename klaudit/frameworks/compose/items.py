@@ -192,3 +192,15 @@ def leaves(item: Item, name: str, limit: int) -> Iterator[tuple[str, Item]]:
         else:
             limit -= 1
             yield name, item
+
+
+def scalars(item: Item, limit: int) -> Iterator[Leaf]:
+    """The leaves below an item, those in lists included, `limit` of them at most."""
+    stack = [item]
+    while stack and limit > 0:
+        limit -= 1
+        item = stack.pop()
+        if isinstance(item, Leaf):
+            yield item
+        else:
+            stack.extend(item.items.values() if isinstance(item, Branch) else item.items)

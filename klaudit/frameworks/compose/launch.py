@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from klaudit.frameworks.compose.configuration import Base, Configuration, Own
-from klaudit.frameworks.compose.interpolation import DeadEndError, UnresolvedError
-from klaudit.frameworks.compose.interpolation_grammar import parse_text
-from klaudit.frameworks.compose.items import Item, Leaf, from_value, leaves
+from klaudit.frameworks.compose.interpolation import DeadEndError, UnresolvedError, malformed
+from klaudit.frameworks.compose.items import Leaf, from_value
 from klaudit.frameworks.compose.merging import MAX_MERGED, RefusedError, Work
 from klaudit.frameworks.compose.overrides import Override
-from klaudit.frameworks.compose.primitives import GrammarError
 from klaudit.model import Problem, Unknown
 
 
@@ -77,8 +75,8 @@ class _Launch:
                 self.work.remove(name, value)
             return
         item = from_value(value, override)
-        if "${" in parsed.text:
-            _check_interpolations(item)
+        if "${" in parsed.text and (wrong := malformed(item, MAX_MERGED)) is not None:
+            raise RefusedError(wrong[1])
         self.own.append(Own(name, item))
         adds = is_free or parsed.prefix != ""
         if parsed.prefix == "+" and not is_free and self._is_set(name) and isinstance(item, Leaf):
@@ -115,12 +113,3 @@ class _Launch:
     def _note(self, override: Override, message: str) -> None:
         span = override.word.site if override.word is not None else None
         self.problems.append(Problem(span.path if span else "", span.line if span else None, message))
-
-
-def _check_interpolations(root: Item) -> None:
-    for _, item in leaves(root, "", MAX_MERGED):
-        if isinstance(item, Leaf) and item.is_interpolation:
-            try:
-                parse_text(str(item.value))
-            except GrammarError as error:
-                raise RefusedError(f"{item.value} is no interpolation: {error}") from None

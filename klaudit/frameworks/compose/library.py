@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from klaudit.frameworks.compose.interpolation_grammar import parse_text
-from klaudit.frameworks.compose.items import Branch, FromNodes, InFile, Item, Leaf, leaves
-from klaudit.frameworks.compose.primitives import GrammarError
+from klaudit.frameworks.compose.interpolation import malformed
+from klaudit.frameworks.compose.items import Branch, FromNodes, InFile, Item
 from klaudit.model import Problem
 from klaudit.readers.document import MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
 from klaudit.readers.scalars import resolve_scalar
@@ -147,7 +146,9 @@ def _fill(file: ConfigFile, documents: tuple[TreeDocument, ...], version_base: V
     if items.duplicates:
         entry = items.duplicates[0]
         raise UnreadableError(f"the key {entry.key} stands twice", file.source.line_of(entry.key_start))
-    _check_interpolations(root)
+    if (wrong := malformed(root, MAX_NODES)) is not None:
+        written = wrong[0].written
+        raise UnreadableError(wrong[1], written.spans[0].line if isinstance(written, InFile) else None)
     if isinstance(root, Branch) and isinstance(node, MappingNode):
         defaults = node.get("defaults")
         if defaults is not None:
@@ -177,16 +178,6 @@ def _package(text: str) -> str | None:
         if words[0] == "@package":
             return words[1]
     return None
-
-
-def _check_interpolations(root: Item) -> None:
-    for _, item in leaves(root, "", MAX_NODES):
-        if isinstance(item, Leaf) and item.is_interpolation:
-            try:
-                parse_text(str(item.value))
-            except GrammarError as error:
-                line = item.written.spans[0].line if isinstance(item.written, InFile) else None
-                raise UnreadableError(f"{item.value} is no interpolation: {error}", line) from None
 
 
 def _defaults(source: Source, node: Node, version_base: VersionBase) -> tuple[DefaultEntry, ...]:

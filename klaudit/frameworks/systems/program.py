@@ -6,7 +6,9 @@ import posixpath
 from collections.abc import Iterable, Sequence
 
 from klaudit.frameworks.classes import Classes
+from klaudit.frameworks.compose.configuration import Configuration as HydraConfiguration
 from klaudit.frameworks.compose.hydra import compose_hydra
+from klaudit.frameworks.compose.inherit import compose_inherited
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Configuration
 from klaudit.frameworks.programs import Programs
@@ -50,6 +52,8 @@ class ProgramConfigurer:
         entry = match.entry_point
         if entry.system == "hydra":
             return self._hydra(match, invocation, path, version)
+        if entry.system == "inherit":
+            return self._inherit(match, invocation, path)
         root = self._detector.vendored_root(match.framework, path)
         base = dict(self._own.of(match.trainer, root, version, invocation.target))
         if entry.system == "dotlist":
@@ -109,15 +113,63 @@ class ProgramConfigurer:
             environment=dict(invocation.environment),
         )
         if configuration.unseen:
-            is_known = any(
-                name in default.config for spec in match.trainer.settings.values() for default in spec.defaults
-            )
-            if is_own and name != entry.config and not is_known and configuration.unseen[0].config == name:
-                return Unseen(configuration, f"the config {name}", invocation.target_word.site), name
-            # the config is installed with the framework: what it has is known from the rules
-            refusal = _refused_prefix(match.trainer, overrides, version)
-            return (Refused(configuration, *refusal) if refusal else configuration), name
+            return self._with_unseen(configuration, match, name, folders, overrides, version, is_own, invocation), name
         return configuration, name
+
+    def _with_unseen(
+        self,
+        configuration: HydraConfiguration,
+        match: ProgramMatch,
+        name: str,
+        folders: Sequence[str],
+        overrides: Sequence[Word],
+        version: FrameworkVersion,
+        is_own: bool,
+        invocation: Invocation,
+    ) -> Configuration:
+        """A configuration of which a part is not in the tree: it does not exist, is the user's own, or comes with the framework."""
+        is_primary = configuration.unseen[0].config == name
+        if is_own and is_primary and folders and all(map(self._tree.is_folder, folders)):
+            return Refused(configuration, f"there is no config {name} in {', '.join(folders)}")
+        defaults = (default for spec in match.trainer.settings.values() for default in spec.defaults)
+        if (
+            is_own
+            and is_primary
+            and name != match.entry_point.config
+            and not any(name in each.config for each in defaults)
+        ):
+            return Unseen(configuration, f"the config {name}", invocation.target_word.site)
+        refusal = _refused_prefix(match.trainer, overrides, version)
+        return Refused(configuration, *refusal) if refusal else configuration
+
+    def _inherit(self, match: ProgramMatch, invocation: Invocation, path: str) -> tuple[Configuration, str]:
+        """`--config FILE` and Hydra's overrides; without the option, the config that lies beside the program."""
+        entry = match.entry_point
+        options, overrides = _split(invocation.arguments, (f"--{entry.config_flag}",) if entry.config_flag else ())
+        given = options.get(f"--{entry.config_flag}")
+        program = self._programs.file(invocation, path)
+        home = posixpath.dirname(program) if program is not None else ""
+        bases = [home] if given is None else [invocation.directory or ".", ".", posixpath.dirname(path)]
+        file = self._file(given or entry.config, bases)
+        configuration = compose_inherited(self._tree, file, overrides, environment=dict(invocation.environment))
+        name = posixpath.basename(given or entry.config).rpartition(".")[0]
+        is_shipped = name == posixpath.basename(entry.config).rpartition(".")[0]
+        unseen = [each.config for each in configuration.unseen if posixpath.basename(each.config) != f"{name}.yaml"]
+        if given is not None and file is None and not is_shipped:
+            return Unseen(configuration, f"the config {given or 'that the command names'}", invocation.target_word.site), name
+        if unseen and not _are_shipped(match.trainer, unseen):
+            return Unseen(configuration, f"the config {unseen[0]}", invocation.target_word.site), name
+        return configuration, name
+
+    def _file(self, given: str, bases: Sequence[str]) -> str | None:
+        """A file named on the command line: relative to one of `bases`, or the longest ending of the path that the tree holds."""
+        for base in bases:
+            path = posixpath.normpath(posixpath.join(base, given))
+            if not given.startswith("/") and self._tree.is_file(path):
+                return path
+        parts = posixpath.normpath(given).strip("/").split("/")
+        endings = ("/".join(parts[at:]) for at in range(len(parts) - 1))  # a name alone is too little to know a file by
+        return next((path for path in endings if path and self._tree.is_file(path)), None)
 
     def _folder(self, given: str, bases: Sequence[str | None]) -> str:
         """A folder named on the command line: relative to any of `bases`, or the ending of an absolute path that the tree holds."""
