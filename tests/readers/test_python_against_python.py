@@ -17,6 +17,7 @@ from klaudit.readers.source import Source
 NAMES = st.sampled_from(["a", "b", "c"])
 TEXTS, LISTS, DICTS = st.sampled_from(["s", "t"]), st.sampled_from(["l", "m"]), st.sampled_from(["d", "e"])
 KEYS = st.sampled_from(['"k"', '"q"', '"beta"'])
+CLASS = ["class K:", "    v = 1", "    w = 0.5", "k = K()"]
 START = [
     "a = 1",
     "b = 0.5",
@@ -71,6 +72,15 @@ simple = st.one_of(
     st.builds("{}.setdefault({}, {})".format, DICTS, KEYS, atoms),
     st.builds("C(x={}, **{})".format, expressions, DICTS),
     st.builds("C(x={}, y={})".format, expressions, LISTS),
+    st.builds("{}, {} = {}, {}".format, NAMES, TEXTS, atoms, TEXTS),
+    st.builds("{}, {} = {}".format, NAMES, NAMES, LISTS),
+    st.builds("{} = {}".format, LISTS, LISTS),
+    st.builds("{} = {}".format, DICTS, st.sampled_from(["d", "dict(e, k=2)", "d.copy()", "{**e}", "d | e"])),
+    st.builds("{}.{}".format, LISTS, st.sampled_from(["pop()", "clear()", "reverse()", "insert(0, a)", "sort()"])),
+    st.builds("{}.{}".format, DICTS, st.sampled_from(['pop("k")', 'pop("k", None)', "clear()", "update(e)", "popitem()"])),
+    st.builds("{}".format, st.sampled_from(['del d["k"]', "l[0] = a", "d[s] = a", "d |= e", 'e["n"] = {"k": a}', 'e["n"]["k"] = b'])),
+    st.builds("{}".format, st.sampled_from(["k.v = a", "K.v = a", "k = K()", "C(x=k.v, y=K.v)", "k = K(); k.w = b", "C(x=k.w)"])),
+    st.builds("{}".format, st.sampled_from(["a = (b := c)", "del a", "a = l[0]", "a = e['n']['k']", "a = [l, d]", "C(x=a)"])),
 )
 
 
@@ -125,10 +135,10 @@ def claims(made: ConfigObject) -> dict[str, Value]:
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs)
 def test_known_values_are_those_of_a_run(lines: list[str]) -> None:
-    code = "\n".join([*START, *lines, "C(x=(a, b, c), y=[s, t, l], **e)", "C(**d)", ""])
+    code = "\n".join([*START, *CLASS, *lines, "C(x=(a, b, c), y=[s, t, l], **e)", "C(**d)", ""])
     seen = run(code)
     document = read_python(Source("program.py", code.encode()))
-    objects = [made for made in document.objects if made.symbol == "C"]
+    objects = [made for made in document.objects if made.kind == "call" and made.symbol == "C"]
     for made in objects:
         for given_there in seen.get(made.span.line, []):
             for name, value in claims(made).items():
@@ -143,6 +153,6 @@ def test_known_values_are_those_of_a_run(lines: list[str]) -> None:
 def test_straight_programs_are_known_throughout() -> None:
     """The property above would hold for a reader that knows nothing."""
     code = "\n".join([*START, 'd["q"] = a + b', "l.append(2)", 's += f"{a}"', "C(x=l, y=s, **d)", "C(z=c and t)", ""])
-    objects = [made for made in read_python(Source("program.py", code.encode())).objects if made.symbol == "C"]
+    objects = [made for made in read_python(Source("program.py", code.encode())).objects if made.kind == "call" and made.symbol == "C"]
     assert claims(objects[0]) == {"x": [1, 2], "y": "x1", "k": 1, "q": 1.5}
     assert claims(objects[1]) == {"z": "y=1"}

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from klaudit.readers.python.mutations import mutated
 from klaudit.readers.python.names import names_in
 from klaudit.readers.python.results import Result, unique
-from klaudit.readers.python.scopes import EVER, Block, Change, Place, Reaching, Scope, happens
+from klaudit.readers.python.scopes import EVER, Block, Change, Place, Reaching, Scope, happens, shared_loop
 
 if TYPE_CHECKING:
     from klaudit.readers.python.evaluate import Evaluator
+
+_SAME_WHEN_REPEATED = ("=", "update", "|=", "setdefault", "merge_with", "del", "clear")
 
 
 def with_changes(evaluator: Evaluator, result: Result, name: str, found: Reaching, use: Place) -> Result:
@@ -32,6 +34,10 @@ def with_changes(evaluator: Evaluator, result: Result, name: str, found: Reachin
             elsewhere.append(change)
             continue
         after = binding.position if change.scope is holder else -1
+        loop = shared_loop(change.block, view.place.block)
+        comes_round = loop is not None and (change.scope is not holder or loop not in binding.block.ancestors())
+        if comes_round and (change.position > view.place.position or change.how not in _SAME_WHEN_REPEATED):
+            elsewhere.append(change)
         if not after < change.position <= view.place.position:
             continue
         certain = happens(change.block, view.place, evaluator.runs)
@@ -41,7 +47,8 @@ def with_changes(evaluator: Evaluator, result: Result, name: str, found: Reachin
                 condition = (*condition, f"{view.called.name}()")  # it may be called before
             result = mutated(evaluator, result, change, condition)
     for change in elsewhere:  # they may come after everything else
-        result = mutated(evaluator, result, change, (f"{change.scope.name}()",))
+        names = (f"{change.scope.name}()",) if id(change.scope) not in views else condition_of(change.block, use.block)
+        result = mutated(evaluator, result, change, names)
     return result
 
 

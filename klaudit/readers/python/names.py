@@ -54,13 +54,19 @@ def names_in(node: ast.expr) -> tuple[str, ...]:
 
 
 def same_object(node: ast.expr) -> tuple[str, ...]:
-    """The names whose very object an expression may be: `x`, `x if c else y`, `x or y`."""
+    """The names whose very object an expression may be: `x`, `x if c else y`, `x or y`, `d.get("k", x)`."""
     if isinstance(node, ast.Name):
         return (node.id,)
     if isinstance(node, ast.IfExp):
         return (*same_object(node.body), *same_object(node.orelse))
     if isinstance(node, ast.BoolOp):
         return tuple(name for value in node.values for name in same_object(value))
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("get", "pop", "setdefault")
+    ):
+        return tuple(name for value in node.args[1:] for name in same_object(value))
     return ()
 
 

@@ -63,6 +63,12 @@ def compared(op: ast.cmpop, left: Result, right: Result) -> bool | None:
     function = _COMPARISONS.get(type(op))
     if function is None or plain_left is None or plain_right is None:
         return None
+    singletons = (
+        plain_left[0] is None or isinstance(plain_left[0], bool),
+        plain_right[0] is None or isinstance(plain_right[0], bool),
+    )
+    if isinstance(op, (ast.Is, ast.IsNot)) and not any(singletons):
+        return None  # whether equal numbers and texts are one object is up to the interpreter
     try:
         return bool(function(plain_left[0], plain_right[0]))
     except TypeError:

@@ -156,7 +156,7 @@ def _within(bindings: list[Binding], place: Place, runs: Runs) -> Reaching:
         if binding.elsewhere:
             continue
         if binding.position > place.position:
-            loop = _shared_loop(binding.block, place.block)
+            loop = shared_loop(binding.block, place.block)
             if loop is not None and (best is None or loop not in best.block.ancestors()):
                 perhaps.append(binding)  # it comes round again
             continue
@@ -200,6 +200,7 @@ def happens(block: Block, place: Place, runs: Runs) -> bool | None:
     return certain
 
 
-def _shared_loop(block: Block, other: Block) -> Block | None:
+def shared_loop(block: Block, other: Block) -> Block | None:
+    """The innermost loop around both."""
     holding = other.ancestors()
     return next((b for b in block.ancestors() if b.kind == "loop" and b in holding), None)

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from klaudit.readers.python.expressions import ExpressionWalker, bind_other
 from klaudit.readers.python.facts import ClassSite, Facts
-from klaudit.readers.python.names import dotted, root_and_path, root_of
+from klaudit.readers.python.names import dotted, root_and_path, root_of, same_object
 from klaudit.readers.python.scopes import Binding, BindingKind, Block, Place, Scope, end_of, position_of
 from klaudit.readers.python.syntax import Module
 
-_PASSED_ON = (ast.Name, ast.IfExp, ast.BoolOp)
+_PASSED_ON = (ast.Name, ast.IfExp, ast.BoolOp, ast.Call)
 _OPERATORS = {ast.Add: "+=", ast.BitOr: "|="}
 
 
@@ -129,7 +129,7 @@ class _Walker:
             if isinstance(target, ast.Name):
                 place.scope.bind(Binding(target.id, "value", position, place.block, value, node=node))
                 self.expressions.assigned(value, target.id, place)
-                if type(value) in _PASSED_ON:
+                if type(value) in _PASSED_ON and same_object(value):
                     self.facts.aliases.append((target.id, value))
             elif isinstance(target, (ast.Tuple, ast.List)):
                 kind: BindingKind = "element"
