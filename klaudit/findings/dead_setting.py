@@ -32,6 +32,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
                 related=tuple(switch.evidence() for switch in state.switches),
                 key=key(resolution, each.name),
             )
+    yield from fault_drafts(resolution, "KLA202")
     for id in resolution.launch.trainer.settings:
         effective = resolution[id]
         if (

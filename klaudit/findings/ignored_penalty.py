@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import estimator_place, evidence, key, loss_place, proposal
+from klaudit.findings.wording import estimator_place, evidence, fault_drafts, key, loss_place, proposal
 
 
 @judges("ignored-penalty")
 def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
+    yield from fault_drafts(resolution, "KLA209")
     for state in resolution.terms:
         if state.ignored is None or state.term.verdict != "ignored" or state.term.coefficient == 0:
             continue

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import estimator_place, key, place, show
+from klaudit.findings.wording import estimator_place, fault_drafts, key, show
 from klaudit.frameworks.resolve import Resolution
 from klaudit.frameworks.rules import SettingSpec
 from klaudit.model import Fix, Unknown
@@ -39,15 +39,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
                 + _meant(effective.value, spec),
                 key=key(resolution, effective.name),
             )
-    for fault, known_to_hold in resolution.faults:
-        if fault.rule == "KLA203" and known_to_hold:
-            effective_or_none = resolution[fault.setting] if fault.setting else None
-            yield Draft(
-                place(resolution, (effective_or_none,)),
-                fault.why,
-                fix=Fix("none", fault.instead),
-                key=key(resolution, fault.setting),
-            )
+    yield from fault_drafts(resolution, "KLA203")
 
 
 def _words(resolution: Resolution, id: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import key
+from klaudit.findings.wording import fault_drafts, key
 from klaudit.frameworks.resolve import Resolution
 from klaudit.frameworks.rules import Name, Trainer
 from klaudit.model import Fix, Setting
@@ -39,6 +39,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
                     fix=Fix("none", f"{setting.name} -> {close[0]}"),
                     key=key(resolution, setting.name),
                 )
+    yield from fault_drafts(resolution, "KLA204")
     for refused, why in configuration.refusals:
         if not refused or refused in names:
             here = [setting.span for setting in _here(subject, configuration.given(refused) if refused else ())]

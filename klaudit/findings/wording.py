@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from klaudit.findings.judging import Draft
 from klaudit.frameworks.migrate import Change, Impossible, best_change
 from klaudit.frameworks.resolve import Effective, Resolution, TermState
 from klaudit.model import Evidence, Fix, Setting, Span, Unknown, Value
@@ -141,6 +142,22 @@ def key(resolution: Resolution, *parts: str) -> str:
     """What makes a finding the same one after lines moved."""
     launch = resolution.launch
     return ":".join((launch.target, launch.symbol, *launch.assumes, *parts))
+
+
+def fault_drafts(resolution: Resolution, rule: str) -> Iterator[Draft]:
+    """The faults of the framework's rules that are this finding."""
+    for fault, known in resolution.faults:
+        if fault.rule == rule and known:
+            _, _, asked = resolution.first((fault,))
+            names = dict.fromkeys((fault.setting, *asked))
+            involved = [resolution[name] for name in names if name and not name.startswith("$")]
+            yield Draft(
+                place(resolution, involved),
+                fault.why + (f": {fault.raises}" if fault.raises else ""),
+                related=tuple(each.evidence() for each in involved),
+                fix=Fix("none", fault.instead),
+                key=key(resolution, rule, fault.setting or fault.why),
+            )
 
 
 def given(resolution: Resolution) -> Iterator[Effective]:

@@ -8,15 +8,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from klaudit.frameworks.rules import ConfigClass, ConfigSignature, EntryPoint, Framework, NeverExisted, Trainer
+from klaudit.model import Setting
 from klaudit.readers.invocation import Invocation
 from klaudit.tree import TooLargeError, Tree
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramMatch:
+    """`defaults` are those of the program's own argument classes, which stand between the framework's and the command."""
+
     framework: Framework
     trainer: Trainer
     entry_point: EntryPoint
+    defaults: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Index:
             name = posixpath.basename(invocation.target)
             words = (name, *(word.text or "" for word in invocation.arguments[:3]))
             found = [match for program, match in self._programs.get(name, ()) if words[: len(program)] == program]
-        return [match for match in found if _fits(match.entry_point, invocation)]
+        return [match for match in found if fits(match.entry_point, invocation)]
 
     def using(self, symbols: Iterable[str], *, by_parser: bool) -> list[ProgramMatch]:
         """The trainers that a script of the tree makes use of.
@@ -180,7 +184,8 @@ def excepts(entry: EntryPoint, target: str) -> bool:
     return any(fnmatch.fnmatchcase(target, pattern) for pattern in entry.unless)
 
 
-def _fits(entry: EntryPoint, invocation: Invocation) -> bool:
+def fits(entry: EntryPoint, invocation: Invocation) -> bool:
+    """Whether the words beside the program are those of this entry point."""
     if excepts(entry, invocation.target):
         return False
     words = [word.text or "" for word in invocation.arguments]
