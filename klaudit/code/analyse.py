@@ -13,7 +13,7 @@ from klaudit.code.interpreter import BudgetError, Interpreter
 from klaudit.code.interpreter.machine import Frame
 from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.result import CodeResult, Formula
-from klaudit.code.screen import may_define, may_matter, screen, touches_log_probabilities
+from klaudit.code.screen import is_test, may_define, may_matter, screen, touches_log_probabilities
 from klaudit.code.values import Value
 from klaudit.model import Problem
 from klaudit.readers.source import Source, UnreadableError
@@ -25,11 +25,12 @@ MAX_FUNCTIONS = 400  # run in one file, nested ones included
 def analyse(
     source: Source, *, load: Callable[[str], Source | None] = lambda path: None, prefilter: bool = True
 ) -> CodeResult:
-    """All KL formulas of a file.  `load` gives another file of the same tree by its path relative to the root.
+    """All KL formulas of a file.
 
-    Raises UnreadableError where the file is not Python.
+    `load` gives another file of the same tree by its path relative to the root.  Without `prefilter` the file is read whatever its
+    bytes and its name say.  Raises UnreadableError where the file is not Python.
     """
-    if prefilter and not may_matter(source.data):
+    if prefilter and (is_test(source.path) or not may_matter(source.data)):
         return CodeResult(source.path, ())
     collecting = gc.isenabled()
     gc.disable()  # syntax trees and graphs are all live while they grow: collecting costs more than the analysis itself

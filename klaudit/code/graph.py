@@ -7,9 +7,11 @@ needs recursion.  Shapes are not kept: indexing, casting and reshaping give the 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from operator import add, mul, neg, truediv
 
 from klaudit.code.conditions import NEVER, Condition, either
 from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
@@ -116,6 +118,27 @@ class Node:
         return f"<{self.op.name} {self.text or self.number or ''} #{self.serial}>"
 
 
+_ARITHMETIC: dict[Op, Callable[..., float]] = {
+    Op.NEG: neg,
+    Op.ADD: add,
+    Op.MUL: mul,
+    Op.DIV: truediv,
+    Op.POW: pow,
+    Op.MAX: max,
+    Op.MIN: min,
+    Op.ABS: abs,
+    Op.EXP: math.exp,
+    Op.EXPM1: math.expm1,
+    Op.LOG: math.log,
+    Op.LOG1P: math.log1p,
+    Op.TANH: math.tanh,
+    Op.SIGN: lambda value: math.copysign(1.0, value) if value else 0.0,
+    Op.CLAMP: lambda value, low, high: min(max(value, low), high),
+    Op.DETACH: lambda value: value,
+    Op.REDUCE: lambda value: value,
+}
+
+
 class TooManyNodesError(RuntimeError):
     """A function grew past MAX_NODES."""
 
@@ -202,17 +225,12 @@ class Graph:
         return None
 
     def _folded(self, op: Op, values: list[float]) -> Node | None:
-        if op is Op.NEG:
-            return self.number(-values[0])
-        if op is Op.ADD:
-            return self.number(values[0] + values[1])
-        if op is Op.MUL:
-            return self.number(values[0] * values[1])
-        if op is Op.DIV and values[1]:
-            return self.number(values[0] / values[1])
-        if op in (Op.MAX, Op.MIN):
-            return self.number(max(values) if op is Op.MAX else min(values))
-        return None
+        rule = _ARITHMETIC.get(op)
+        try:
+            value = None if rule is None else rule(*values)
+        except (ValueError, ZeroDivisionError, OverflowError):
+            return None
+        return self.number(value) if isinstance(value, float) and math.isfinite(value) else None
 
     def negative(self, node: Node, site: Site | None = None) -> Node:
         return node.args[0] if node.op is Op.NEG else self.make(Op.NEG, (node,), site)
@@ -257,6 +275,12 @@ class Graph:
             return self.number(0.0)
         if all(node is kept[0][1] for _, node in kept):
             return kept[0][1]
+        if self.mask in (nodes := {node for _, node in kept}) and nodes <= {
+            self.mask,
+            self.number(0.0),
+            self.number(1.0),
+        }:
+            return self.mask
         chosen = self._new(Op.CHOICE, tuple(node for _, node in kept), site)
         chosen.conditions = tuple(condition for condition, _ in kept)
         return chosen

@@ -13,6 +13,7 @@ from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
 from klaudit.code.rules import RULES
+from klaudit.code.screen import is_test
 from klaudit.code.setups import setups
 from klaudit.code.wording import described, evidence, shown, weights
 from klaudit.model import Confidence, Finding, Fix, Severity, Span, Verdict
@@ -26,7 +27,9 @@ _LONGEST_CONDITION = 100
 
 
 def findings(result: CodeResult) -> tuple[Finding, ...]:
-    """The findings of a file, in its order."""
+    """The findings of a file, in its order; none for a test."""
+    if is_test(result.path):
+        return ()
     found: dict[tuple[str, int, int], Finding] = {}
     for formula in result.formulas:
         for finding in _judge(formula, result):
@@ -113,16 +116,15 @@ def _sign_and_direction(formula: Formula) -> Iterator[Finding]:
         yield _finding("KLA302", formula, where, f"{described(formula, variant)}: {weights(formula, variant.what)}")
     if turned_round:
         return  # swapped arguments turn k3 round and the sign of k1: one mistake
-    for variant in formula.in_force:
-        if formula.has_wrong_sign(variant.what):
-            verb = "subtracted from" if formula.placement == "loss" else "added to"
-            where = formula.joined or formula.span
-            yield _finding("KLA301", formula, where, f"{described(formula, variant)} is {verb} the {formula.placement}")
-            return
+    wrong = [variant for variant in formula.in_force if formula.has_wrong_sign(variant.what)]
+    if wrong:
+        verb = "subtracted from" if formula.placement == "loss" else "added to"
+        where = formula.joined or formula.span
+        yield _finding("KLA301", formula, where, f"{described(formula, *wrong)} is {verb} the {formula.placement}")
 
 
 def _flow(formula: Formula) -> Iterator[Finding]:
-    subject = described(formula, formula.in_force[0])
+    subject = described(formula, *formula.in_force)
     if formula.placement == "loss" and formula.detached and formula.sink_is_live:
         under = f" (when {shown(formula.condition)})" if 0 < len(formula.condition) < _LONGEST_CONDITION else ""
         yield _finding("KLA303", formula, formula.span, f"{subject} reaches the loss without gradient{under}")
@@ -134,7 +136,7 @@ def _flow(formula: Formula) -> Iterator[Finding]:
 
 def _arguments(formula: Formula) -> Iterator[Finding]:
     if formula.log_of_softmax is not None:
-        subject = described(formula, formula.in_force[0])
+        subject = described(formula, *formula.in_force)
         yield _finding("KLA307", formula, formula.log_of_softmax, f"a log of a softmax enters {subject}")
     if formula.kl_div is not None:
         wrong = list(formula.kl_div.wrong)

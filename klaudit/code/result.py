@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from klaudit.code.conditions import Constant
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.graph import Node
 from klaudit.model import Confidence, Problem, Span
@@ -25,12 +26,17 @@ class AtomSeen:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What the formula is where settings choose: `when` is empty where nothing does; `home` is where this way of it is written."""
+    """What the formula is where settings choose: `when` is empty where nothing does.
+
+    `home` is where this way of it is written, `node` its graph and `assignment` the settings under which it was evaluated.
+    """
 
     when: str
     what: Classification
     is_default: bool = False
     home: Span | None = None
+    node: Node | None = None
+    assignment: tuple[tuple[str, Constant], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,6 @@ class Formula:
     path: tuple[Span, ...]
     confidence: Confidence
     chosen_by: tuple[str, ...] = ()
-    node: Node | None = None
     call: tuple[Span, str] | None = None
     log_of_softmax: Span | None = None
     kl_div: KlDiv | None = None

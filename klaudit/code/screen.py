@@ -18,6 +18,7 @@ from klaudit.code.modules import FunctionInfo, Module
 from klaudit.code.roles import REFERENCE
 
 _LOG_PROBABILITY = (b"logp", b"log_p", b"logit", b"log_softmax", b"lprob", b"loglik", b"log_likelihood")
+_TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 _USES = (b"loss", b"reward", b"advantage", b"backward")
 _SHORT = re.compile(
     rb"lps?(?![a-z])"
@@ -56,6 +57,18 @@ def may_matter(data: bytes) -> bool:
         return False
     found = _hits_in(lowered)
     return any(found.both(start, end) for start, end in _units(data))
+
+
+def is_test(path: str) -> bool:
+    """A test computes formulas to compare them and trains nothing."""
+    *folders, name = path.split("/")
+    stem = name.removesuffix(".py")
+    return (
+        not _TEST_FOLDERS.isdisjoint(folders)
+        or stem.startswith("test_")
+        or stem.endswith("_test")
+        or stem == "conftest"
+    )
 
 
 def may_define(data: bytes) -> bool:

@@ -60,6 +60,11 @@ class Alternatives:
 
     arms: tuple[tuple[Condition, Value], ...]
 
+    @property
+    def is_comparison(self) -> bool:
+        """True or False: what is compared element by element makes a mask."""
+        return all(isinstance(value, Literal) and isinstance(value.value, bool) for _, value in self.arms)
+
 
 @dataclass(slots=True)
 class Closure:

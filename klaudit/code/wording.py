@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from klaudit.code.evaluation.classification import Classification
-from klaudit.code.result import Formula, Variant
+from klaudit.code.result import Formula, Knob, Variant
 from klaudit.code.rows import row_of
 from klaudit.model import Evidence
 from klaudit.theory import FORWARD, REVERSE
@@ -15,17 +15,25 @@ _LONGEST = 90
 _MOST_EVIDENCE = 12
 
 
-def described(formula: Formula, variant: Variant) -> str:
+def described(formula: Formula, *variants: Variant) -> str:
     """`k3 in the loss, coefficient beta = 0.04: \\`exp(x) - x - 1\\` with log pi = ..., log pi_ref = ...`."""
-    what = variant.what
-    coefficient = amount(formula, what)
-    when = f" when {shown(variant.when)}" if variant.when else ""
+    estimators = list(dict.fromkeys(estimator(variant.what) for variant in variants))
+    amounts = {amount(formula, variant.what) for variant in variants}
+    coefficient = amounts.pop() if len(amounts) == 1 else " ".join(_knob(knob) for knob in formula.knobs)
+    if len(variants) > 1:
+        when = f" (chosen by {', '.join(map(shown, formula.chosen_by or formula.settings))})"
+    else:
+        when = f" when {shown(variants[0].when)}" if variants[0].when else ""
     atoms = ", ".join(dict.fromkeys(f"{atom.role} = {shown(atom.text)}" for atom in formula.atoms))
     return (
-        f"{estimator(what)} in the {formula.placement}"
+        f"{_listed(estimators)} in the {formula.placement}"
         + (f", coefficient {coefficient}" if coefficient else "")
         + f"{when}: `{quoted(formula)}` with {atoms}"
     )
+
+
+def _listed(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def estimator(what: Classification) -> str:
@@ -36,10 +44,14 @@ def estimator(what: Classification) -> str:
 
 def amount(formula: Formula, what: Classification) -> str:
     """The coefficient by name and number, without its sign: `beta / n = 0.01`."""
-    knobs = " ".join(("/ " if knob.inverse else "") + shown(knob.name or "?") for knob in formula.knobs)
+    knobs = " ".join(_knob(knob) for knob in formula.knobs)
     coefficient = formula.coefficient(what)
     number = "" if coefficient is None or (abs(coefficient) == 1 and not knobs) else f"{abs(coefficient):.6g}"
     return f"{knobs} = {number}" if knobs and number else knobs or number
+
+
+def _knob(knob: Knob) -> str:
+    return ("/ " if knob.inverse else "") + shown(knob.name or "?")
 
 
 def quoted(formula: Formula) -> str:

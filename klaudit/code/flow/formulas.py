@@ -22,6 +22,7 @@ from klaudit.code.graph import Node, Op, Site, reachable
 from klaudit.code.interpreter.machine import Machine
 from klaudit.code.interpreter.operations import SAMPLED_TOKENS
 from klaudit.code.modules import FunctionInfo, Program
+from klaudit.code.notation import written
 from klaudit.code.result import AtomSeen, Formula, KlDiv, Knob, Place, Role, Variant
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.model import Confidence, Span
@@ -95,7 +96,6 @@ def _formula(
         through_unknown=passage.through_unknown,
         path=tuple(dict.fromkeys(_span(program, site) for site in reversed(passage.path))),
         confidence="high",
-        node=node,
         call=(_span(program, call), _text(program, call)) if call else None,
         log_of_softmax=_log_of_softmax(machine, node),
         kl_div=_kl_div(machine, node),
@@ -133,7 +133,13 @@ def _knobs(passage: Passage) -> tuple[Knob, ...]:
 def _knob(node: Node) -> Knob:
     while node.op is Op.DETACH:
         node = node.args[0]
-    text = node.text or " ".join(sorted({part.text for part in reachable([node]) if part.text}))
+    parts = reachable([node])
+    if node.text or len(parts) == 1:
+        text = node.text
+    elif any(part.op is Op.CHOICE for part in parts):
+        text = " or ".join(sorted({part.text for part in parts if part.op is Op.SCALAR}))
+    else:
+        text = f"({written(node, {})})"
     return Knob(text, node.number)
 
 

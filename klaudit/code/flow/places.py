@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.sinks import Target
@@ -33,8 +33,7 @@ def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Place
         for occurrence in occurrences(target.node, machine.graph, Passage(condition=target.condition), seen):
             item = _place(occurrence, target, called=called)
             key = (occurrence.node, item.place, occurrence.passage.detached)
-            if key not in best or _tells_more(item, best[key]):
-                best[key] = item
+            best[key] = _better(item, best.get(key))
     decided = {node for node, place, _ in best if place in ("loss", "reward")}
     rewarded = {node for node, place, _ in best if place == "reward"}
     live = {node for node, place, detached in best if place == "loss" and not detached}
@@ -44,6 +43,17 @@ def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Place
         if not (place not in ("loss", "reward") and node in decided)
         and not (place == "loss" and not item.target.certain and (node in rewarded or (detached and node in live)))
     ]
+
+
+def _better(item: Placed, other: Placed | None) -> Placed:
+    """The way that tells more; a division by the spread counts wherever it happens."""
+    if other is None:
+        return item
+    chosen = item if _tells_more(item, other) else other
+    if item.occurrence.passage.divided_by_spread or other.occurrence.passage.divided_by_spread:
+        passage = replace(chosen.occurrence.passage, divided_by_spread=True)
+        chosen = replace(chosen, occurrence=replace(chosen.occurrence, passage=passage))
+    return chosen
 
 
 def _tells_more(item: Placed, other: Placed) -> bool:

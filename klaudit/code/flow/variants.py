@@ -29,7 +29,9 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
     inner = [condition for part in reachable([node]) if part.op is Op.CHOICE for condition in part.conditions]
     if not inner:
         what = classify(node, {})
-        return () if what is None else (Variant("", with_limits(what, node, {}) if limits else what),)
+        if what is None:
+            return ()
+        return (Variant("", with_limits(what, node, {}) if limits else what, node=node),)
     grouped: dict[tuple[object, ...], list[tuple[Assignment, Classification]]] = {}
     known: dict[frozenset[Node] | None, Classification | None] = {}
     for assignment in assignments(inner, given):
@@ -45,7 +47,7 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
         chosen = [assignment for assignment, _ in group]
         default = len(grouped) > 1 and any(_is_default(assignment, defaults) for assignment in chosen)
         what = with_limits(group[0][1], node, chosen[0]) if limits else group[0][1]
-        variants.append(Variant(_when(chosen, everything), what, default))
+        variants.append(Variant(_when(chosen, everything), what, default, None, node, tuple(chosen[0].items())))
     return tuple(variants)
 
 

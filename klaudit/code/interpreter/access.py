@@ -9,6 +9,7 @@ from klaudit.code.conditions import Condition, OneOf, Subject
 from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.machine import MAX_ARMS, Frame, Machine
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
+from klaudit.code.registries import entries_of
 from klaudit.code.values import (
     Alternatives,
     ClassObject,
@@ -32,6 +33,7 @@ LIBRARIES = names.vocabulary(
     distributions
     """
 )
+_TABLES = frozenset({"dict", "defaultdict", "OrderedDict", "Registry"})
 
 
 class Access(Machine):
@@ -91,21 +93,35 @@ class Access(Machine):
 
     def module_constant(self, name: str, syntax: ast.expr, module: Module) -> Value:
         """A top-level assignment: constants, and tables of functions; anything else is an object from outside."""
-        if isinstance(syntax, ast.Constant | ast.UnaryOp | ast.Dict | ast.List | ast.Tuple | ast.Lambda | ast.BinOp):
+        if isinstance(syntax, ast.Call):
+            return self._made_by_call(name, syntax, module)
+        if not isinstance(
+            syntax, ast.Constant | ast.UnaryOp | ast.Dict | ast.List | ast.Tuple | ast.Lambda | ast.BinOp
+        ):
+            return Path(name, name)
+        value = self.evaluate(syntax, Frame(module, None, {}))
+        if isinstance(value, Node) and value.op is Op.NUMBER:
+            return self.graph.scalar(name, value.number, Site(module.index, syntax))
+        return self._filled(value, name, module) if isinstance(value, Mapping) else value
+
+    def _made_by_call(self, name: str, syntax: ast.Call, module: Module) -> Value:
+        called = ast.unparse(syntax.func).rsplit(".", 1)[-1]
+        if called == "partial" or called in _TABLES:
             value = self.evaluate(syntax, Frame(module, None, {}))
-            if isinstance(value, Mapping):
-                value.name = name
-            if isinstance(value, Node) and value.op is Op.NUMBER:
-                return self.graph.scalar(name, value.number, Site(module.index, syntax))
+            if called in _TABLES:
+                return self._filled(value if isinstance(value, Mapping) else Mapping({}), name, module)
             return value
-        if isinstance(syntax, ast.Call) and isinstance(syntax.func, ast.Name | ast.Attribute):
-            text = ast.unparse(syntax.func)
-            if text.rsplit(".", 1)[-1] in ("dict", "defaultdict", "OrderedDict", "partial", "Registry"):
-                value = self.evaluate(syntax, Frame(module, None, {}))
-                if isinstance(value, Mapping):
-                    value.name = name
-                return value
         return Path(name, name)
+
+    def _filled(self, table: Mapping, name: str, module: Module) -> Mapping:
+        """A top-level table with the functions that the module registers in it."""
+        table.name = name
+        for key, entry in entries_of(name, module).items():
+            if isinstance(entry, FunctionInfo):
+                table.entries[key] = Closure(entry)
+            else:
+                table.entries[key] = self.evaluate(entry, Frame(module, None, {}))
+        return table
 
     def attribute(self, owner: Value, name: str, frame: Frame, syntax: ast.expr) -> Value:
         if isinstance(owner, Node):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from operator import ge, gt, le, lt
 
 from klaudit.code import names
 from klaudit.code.conditions import (
@@ -30,6 +31,9 @@ COMPARISONS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not",
     ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
+
+
+_ORDER: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class Branching(Access):
@@ -92,6 +96,8 @@ class Branching(Access):
             return self.distributed(left, lambda arm: self.compared(arm, right, operator, syntax))
         if operator == "in" and isinstance(left, Literal) and isinstance(right, Path):
             return Truth(ast.unparse(syntax))
+        if operator in _ORDER and (numbers := _numbers(left, right)) is not None:
+            return known(_ORDER[operator](*numbers))
         values = self._constants(right, membership=operator == "in")
         if operator in ("==", "is", "in") and values is not None:
             return self._equals(left, values, ast.unparse(syntax))
@@ -153,3 +159,9 @@ class Branching(Access):
                 owner.text, owner.name, default=owner.default, subject=owner.as_subject.then(method, tuple(constants))
             )
         return None
+
+
+def _numbers(left: Value, right: Value) -> tuple[float, float] | None:
+    if isinstance(left, Node) and isinstance(right, Node) and left.op is right.op is Op.NUMBER:
+        return left.number or 0.0, right.number or 0.0
+    return None

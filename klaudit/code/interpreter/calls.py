@@ -57,6 +57,8 @@ class Calls(Following):
         self, owner: Value, function: ast.Attribute, arguments: Arguments, syntax: ast.Call, frame: Frame
     ) -> Value:
         """A method of a value; of each alternative where there are several."""
+        if isinstance(owner, Alternatives) and owner.is_comparison:
+            owner = self.graph.mask
         if isinstance(owner, Alternatives) and function.attr != "backward":
             arms = [(condition, arm) for condition, arm in owner.arms if arm != Literal(None)]
             return self.alternatives(

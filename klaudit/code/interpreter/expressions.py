@@ -101,16 +101,20 @@ class Expressions(Branching):
         assert isinstance(syntax, ast.Compare)
         if len(syntax.ops) != 1:
             return self.graph.mask
-        left, right = self.evaluate(syntax.left, frame), self.evaluate(syntax.comparators[0], frame)
-        numeric = isinstance(syntax.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq)
-        if numeric and any(isinstance(side, Node) and not side.is_scalar for side in (left, right)):
-            one, other = self.as_node(left), self.as_node(right)
-            if (one.roles | other.roles) & ~(1 | 2 | 4):
-                return self.graph.mask
-            return self.graph.make(
-                Op.COMPARE, (one, other), self.site(syntax, frame), text=COMPARISONS[type(syntax.ops[0])]
-            )
+        if isinstance(syntax.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq):
+            left, right = self.evaluate(syntax.left, frame), self.evaluate(syntax.comparators[0], frame)
+            if _is_tensor(left) or _is_tensor(right):
+                return self._elementwise(left, right, syntax, frame)
         return self.truth(self.comparison(syntax, frame))
+
+    def _elementwise(self, left: Value, right: Value, syntax: ast.Compare, frame: Frame) -> Value:
+        """A comparison of tensors, element by element; of foreign ones a mask."""
+        one, other = self.as_node(left), self.as_node(right)
+        if (one.roles | other.roles) & FOREIGN:
+            return self.graph.mask
+        return self.graph.make(
+            Op.COMPARE, (one, other), self.site(syntax, frame), text=COMPARISONS[type(syntax.ops[0])]
+        )
 
     def _boolean(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.BoolOp)
@@ -204,6 +208,12 @@ class Expressions(Branching):
 
     def _formatted(self, syntax: ast.expr, frame: Frame) -> Value:
         return Path(f"<text:{getattr(syntax, 'lineno', 0)}>", "")
+
+
+def _is_tensor(value: Value) -> bool:
+    if isinstance(value, Path):
+        return names.is_log_probability(value.name)
+    return isinstance(value, Node) and not value.is_scalar
 
 
 def _float(value: int | float) -> float:

@@ -94,6 +94,8 @@ class Machine:
             return self._atom(value, site)
         if isinstance(value, Alternatives):
             arms = [(condition, arm) for condition, arm in value.arms if arm != Literal(None)]
+            if value.is_comparison:
+                return self.graph.mask
             return self.graph.choice([(condition, self.as_node(arm, site)) for condition, arm in arms], site)
         if isinstance(value, Sequence) and value.items:
             items = [self.as_node(item, site) for item in value.items[:MAX_ARMS]]

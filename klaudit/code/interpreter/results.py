@@ -10,7 +10,7 @@ from klaudit.code.interpreter.expressions import Expressions
 from klaudit.code.interpreter.machine import Frame
 from klaudit.code.interpreter.operations import token_log_probability
 from klaudit.code.roles import OLD, POLICY, REFERENCE
-from klaudit.code.values import Alternatives, Arguments, Mapping, Path, Sequence, Value
+from klaudit.code.values import Alternatives, Arguments, Literal, Mapping, Path, Sequence, Value
 
 METRIC_CALLS = frozenset(
     {"print", "log", "add_scalar", "record", "scalar", "debug", "info", "warning", "log_metric", "log_dict"}
