@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import by_hand, key, quote, show
+from klaudit.findings.wording import by_hand, fault_drafts, key, quote, show
 from klaudit.frameworks.resolve import Effective, TermState
 
 
