@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import TypeVar
 
 from klaudit.frameworks.classes import Classes, Lineage
+from klaudit.frameworks.conditions import Lookup, holds
 from klaudit.frameworks.detect import Detector, pins_in_text
 from klaudit.frameworks.launch import Configuration, Launch
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import ClassMatch, FileMatch, ProgramMatch
-from klaudit.frameworks.rules import Framework
+from klaudit.frameworks.rules import Condition, Framework, Trainer
 from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused
 from klaudit.frameworks.systems.program import ProgramConfigurer
 from klaudit.frameworks.versions import VersionRange, parse_version
-from klaudit.model import FrameworkVersion, Setting, SetupKind, Span
+from klaudit.model import FrameworkVersion, Setting, SetupKind, Span, Value
 from klaudit.readers.document import ConfigObject, TreeDocument, Word
 from klaudit.readers.invocation import Invocation
 from klaudit.readers.source import Source
@@ -25,6 +26,7 @@ from klaudit.tree import Tree
 class Configurer:
     def __init__(self, tree: Tree, detector: Detector, programs: Programs, classes: Classes) -> None:
         self._detector = detector
+        self._programs = programs
         self._systems = ProgramConfigurer(tree, detector, programs, classes)
 
     def of_program(
@@ -37,8 +39,14 @@ class Configurer:
     ) -> Launch:
         """A command that starts one of the trainers `matches`, the first whose versions fit."""
         version = self._version(matches[0].framework, source)
+        if version.source == "assumed" and (program := self._programs.file(invocation, source.path)) is not None:
+            version = self._detector.version(matches[0].framework, program)
         match = _fitting(matches, version)
         configuration, config_name = self._systems.configure(match, invocation, source.path, version)
+        if version.source == "assumed" and (older := newest_with(match, configuration.explicit_names())):
+            version = FrameworkVersion(older, "assumed")
+            match = _fitting(matches, version)
+            configuration, config_name = self._systems.configure(match, invocation, source.path, version)
         return Launch(
             match.framework, match.trainer, match.entry_point, "launch", invocation.target, config_name,
             _head(invocation.target_word.site, invocation.command.span, source), "", invocation.command.assumes,
@@ -56,6 +64,8 @@ class Configurer:
             return None
         inherited = {setting.name: setting for setting in (_prefixed(each, prefix) for each in lineage.inherited)}
         configuration = LayeredConfiguration(own, inherited)
+        if not _says(configuration, match.config_class.when, match.trainer):
+            return None
         return Launch(
             match.framework, match.trainer, None, "code", lineage.symbol, "", _callee(item, source), item.symbol, (),
             _gone(configuration, lineage.symbol, match, version), imports, version,
@@ -77,14 +87,20 @@ class Configurer:
             match.framework, match.trainer, None, kind, source.path, "", span, symbol, (), configuration, (), version
         )
 
-    def of_file(self, match: FileMatch, document: TreeDocument) -> Launch:
-        """A config file that is a set-up of its own."""
+    def of_file(self, match: FileMatch, document: TreeDocument) -> Launch | None:
+        """A config file that is a set-up of its own; None where its values say that it is not."""
         source = document.source
         version = self._version(match.framework, source)
         configuration, head = self._systems.file(match, document, version)
+        if not _says(configuration, match.signature.when, match.trainer):
+            return None
         return Launch(
             match.framework, match.trainer, None, "config", source.path, "", head, "", (), configuration, (), version
         )
+
+    def inherited_keys(self, document: TreeDocument) -> frozenset[str]:
+        """All dotted names that a config file has from the parents it names."""
+        return self._systems.inherited_keys(document)
 
     def most_certain(self, frameworks: Sequence[Framework], path: str) -> Framework:
         """Of frameworks with the same entry points, the one that the tree says most about; of equals the original, then the first."""
@@ -116,6 +132,34 @@ def _fitting(matches: Sequence[_Match], version: FrameworkVersion) -> _Match:
     )
 
 
+def newest_with(match: ProgramMatch, given: Iterable[str]) -> str | None:
+    """The newest release that has all the settings given, where the newest of all has not: better than to assume that one."""
+    ranges = [
+        [name.versions for spec in match.trainer.settings.values() for name in spec.names if name.name == each]
+        for each in set(given)
+    ]
+    ranges = [each for each in ranges if each]
+    names = match.framework.release_names
+    for name, release in zip(reversed(names), reversed(match.framework.releases), strict=True):
+        if all(any(release in versions for versions in each) for each in ranges):
+            return name if name != names[-1] else None
+    return None
+
+
+def _says(configuration: Configuration, condition: Condition | None, trainer: Trainer) -> bool:
+    """Whether what is set by hand, or unknown, agrees with a condition."""
+
+    def setting(id: str) -> Setting | None:
+        found = (configuration.get(name.name) for name in trainer.settings[id].names)
+        return next((each for each in found if each is not None), None)
+
+    def value(id: str) -> Value:
+        found = setting(id)
+        return None if found is None else found.value
+
+    return holds(condition, Lookup(value, lambda id: setting(id) is not None)) is not False
+
+
 def _marks(match: ProgramMatch | ClassMatch) -> VersionRange:
     return match.entry_point.versions if isinstance(match, ProgramMatch) else match.config_class.versions
 
@@ -125,7 +169,7 @@ def _gone(
 ) -> Configuration:
     """The configuration, refused where this version has no such entry point or class."""
     release = parse_version(version.value)
-    for versions in (match.trainer.versions, _marks(match)):
+    for versions in (_marks(match), match.trainer.versions):
         if release not in versions:
             return Refused(
                 configuration,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.configure import Configurer
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.programs import Programs
-from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch, excepts
+from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch, excepts, fits
 from klaudit.frameworks.rules import Framework, NeverExisted
 from klaudit.frameworks.systems.keys import dotted_keys, read_keys
 from klaudit.model import Problem
@@ -128,9 +128,11 @@ class Gatherer:
 
     def _keys(self, source: Source, gathered: Gathered) -> None:
         for document in read_keys(source):
-            keys = dotted_keys(document)
+            keys = dotted_keys(document) | self._configurer.inherited_keys(document)
             for match in self._best(self._index.file(source.path, keys), source.path):
-                gathered.launches.append(self._configurer.of_file(match, document))
+                launch = self._configurer.of_file(match, document)
+                if launch is not None:
+                    gathered.launches.append(launch)
             if source.path.endswith((".yaml", ".yml", ".json")):
                 self._embedded(document, gathered)
 
@@ -180,7 +182,8 @@ class Gatherer:
             best = self._configurer.most_certain([match.framework for match in found], path)
             return [match for match in found if match.framework is best]
         program = self._programs.file(started, path)
-        if program is not None and (used := self._used_by(program)):
+        used = [match for match in self._used_by(program) if fits(match.entry_point, started)] if program else []
+        if used:
             return used
         if started.kind == "program":
             return []
@@ -205,10 +208,13 @@ class Gatherer:
             if item.kind == "call" and item.symbol.rpartition(".")[2] in ("HfArgumentParser", "TrlParser"):
                 for argument in item.arguments:
                     symbols += getattr(argument, "symbols", ())
-        lineages = (self._classes.lineage(symbol, document) for symbol in symbols)
-        known = [*symbols, *(lineage.symbol for lineage in lineages if lineage is not None)]
+        parsed: list[ProgramMatch] = []
+        for symbol in symbols:
+            lineage = self._classes.lineage(symbol, document)
+            matches = self._index.using([symbol if lineage is None else lineage.symbol], by_parser=True)
+            parsed += [replace(match, defaults=lineage.inherited) if lineage else match for match in matches]
         imported = [name for _, name in document.imports]
-        return [*self._index.using(known, by_parser=True), *self._index.using(imported, by_parser=False)]
+        return [*parsed, *self._index.using(imported, by_parser=False)]
 
     def _object(
         self, item: ConfigObject, document: PythonDocument, imports: tuple[str, ...], gathered: Gathered

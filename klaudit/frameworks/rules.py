@@ -203,7 +203,7 @@ class EntryPoint(Case):
 
 @dataclass(frozen=True, slots=True)
 class ConfigSignature(Case):
-    """Dotted keys that make a file of its own a set-up of this trainer: all of `all_of` and one of `any_of`."""
+    """Dotted keys that make a file of its own a set-up of this trainer: all of `all_of` and one of `any_of`, with values as `when` says."""
 
     all_of: tuple[str, ...] = ()
     any_of: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ class ConfigSignature(Case):
 
 @dataclass(frozen=True, slots=True)
 class ConfigClass(Case):
-    """Python classes whose keywords or fields are the settings."""
+    """Python classes whose keywords or fields are the settings, with values as `when` says."""
 
     names: tuple[str, ...] = ()
     prefix: str = ""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from klaudit.frameworks.classes import Classes
 from klaudit.frameworks.compose.configuration import Configuration as HydraConfiguration
 from klaudit.frameworks.compose.hydra import compose_hydra
-from klaudit.frameworks.compose.inherit import compose_inherited
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Configuration
 from klaudit.frameworks.programs import Programs
@@ -16,26 +15,16 @@ from klaudit.frameworks.recognise import FileMatch, ProgramMatch
 from klaudit.frameworks.rules import Name, Trainer
 from klaudit.frameworks.systems.dotlist import dotlist_configuration
 from klaudit.frameworks.systems.flags import flags_configuration
+from klaudit.frameworks.systems.inherited import InheritedConfigurer
 from klaudit.frameworks.systems.keys import file_settings, read_keys
 from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused, Unseen
+from klaudit.frameworks.systems.options import flag_value, split_options, value_of_key
 from klaudit.frameworks.systems.own_defaults import OwnDefaults
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion, Setting, Span
 from klaudit.readers.document import TreeDocument, Word
 from klaudit.readers.invocation import Invocation
-from klaudit.readers.words import partition
 from klaudit.tree import Tree
-
-_OPTIONS_WITH_VALUE = (
-    "--config-name",
-    "--config-path",
-    "--config-dir",
-    "-cn",
-    "-cp",
-    "-cd",
-    "--package",
-    "--experimental-rerun",
-)
 
 
 class ProgramConfigurer:
@@ -44,6 +33,7 @@ class ProgramConfigurer:
         self._detector = detector
         self._programs = programs
         self._own = OwnDefaults(tree, classes)
+        self._inherited = InheritedConfigurer(tree, programs)
 
     def configure(
         self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
@@ -53,15 +43,18 @@ class ProgramConfigurer:
         if entry.system == "hydra":
             return self._hydra(match, invocation, path, version)
         if entry.system == "inherit":
-            return self._inherit(match, invocation, path)
+            return self._inherited.of_program(match, invocation, path)
         root = self._detector.vendored_root(match.framework, path)
         base = dict(self._own.of(match.trainer, root, version, invocation.target))
+        base.update((setting.name, setting) for setting in match.defaults)
         if entry.system == "dotlist":
             words = invocation.arguments
-            file = self._config_file(_value_of(words, entry.config_flag), invocation, path) if entry.config_flag else ()
+            file = (
+                self._config_file(value_of_key(words, entry.config_flag), invocation, path) if entry.config_flag else ()
+            )
             return dotlist_configuration(words, base | {setting.name: setting for setting in file}), ""
         file = (
-            self._config_file(_flag_value(invocation.arguments, entry.config_flag), invocation, path)
+            self._config_file(flag_value(invocation.arguments, entry.config_flag), invocation, path)
             if entry.config_flag
             else ()
         )
@@ -83,7 +76,7 @@ class ProgramConfigurer:
     def _hydra(
         self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
     ) -> tuple[Configuration, str]:
-        options, overrides = _split(invocation.arguments)
+        options, overrides = split_options(invocation.arguments)
         entry = match.entry_point
         name = options.get("--config-name", "") or entry.config
         folders: list[str] = []
@@ -142,35 +135,6 @@ class ProgramConfigurer:
         refusal = _refused_prefix(match.trainer, overrides, version)
         return Refused(configuration, *refusal) if refusal else configuration
 
-    def _inherit(self, match: ProgramMatch, invocation: Invocation, path: str) -> tuple[Configuration, str]:
-        """`--config FILE` and Hydra's overrides; without the option, the config that lies beside the program."""
-        entry = match.entry_point
-        options, overrides = _split(invocation.arguments, (f"--{entry.config_flag}",) if entry.config_flag else ())
-        given = options.get(f"--{entry.config_flag}")
-        program = self._programs.file(invocation, path)
-        home = posixpath.dirname(program) if program is not None else ""
-        bases = [home] if given is None else [invocation.directory or ".", ".", posixpath.dirname(path)]
-        file = self._file(given or entry.config, bases)
-        configuration = compose_inherited(self._tree, file, overrides, environment=dict(invocation.environment))
-        name = posixpath.basename(given or entry.config).rpartition(".")[0]
-        is_shipped = name == posixpath.basename(entry.config).rpartition(".")[0]
-        unseen = [each.config for each in configuration.unseen if posixpath.basename(each.config) != f"{name}.yaml"]
-        if given is not None and file is None and not is_shipped:
-            return Unseen(configuration, f"the config {given or 'that the command names'}", invocation.target_word.site), name
-        if unseen and not _are_shipped(match.trainer, unseen):
-            return Unseen(configuration, f"the config {unseen[0]}", invocation.target_word.site), name
-        return configuration, name
-
-    def _file(self, given: str, bases: Sequence[str]) -> str | None:
-        """A file named on the command line: relative to one of `bases`, or the longest ending of the path that the tree holds."""
-        for base in bases:
-            path = posixpath.normpath(posixpath.join(base, given))
-            if not given.startswith("/") and self._tree.is_file(path):
-                return path
-        parts = posixpath.normpath(given).strip("/").split("/")
-        endings = ("/".join(parts[at:]) for at in range(len(parts) - 1))  # a name alone is too little to know a file by
-        return next((path for path in endings if path and self._tree.is_file(path)), None)
-
     def _folder(self, given: str, bases: Sequence[str | None]) -> str:
         """A folder named on the command line: relative to any of `bases`, or the ending of an absolute path that the tree holds."""
         for base in bases:
@@ -190,17 +154,12 @@ class ProgramConfigurer:
         settings = file_settings(document)
         marks = set(match.signature.any_of) | set(match.signature.all_of)
         head = next((setting.span for setting in settings if setting.name in marks), None)
-        return LayeredConfiguration(settings), head or document.source.span(0, 0)
+        configuration = self._inherited.of_file(match.trainer, document) or LayeredConfiguration(settings)
+        return configuration, head or document.source.span(0, 0)
 
-
-def _known_end(word: Word) -> str:
-    """The text of a word, or of what follows its last unknown part: of `$PWD/config` the `/config`."""
-    end = ""
-    for piece in reversed(word.pieces):
-        if piece.text is None:
-            break
-        end = piece.text + end
-    return end
+    def inherited_keys(self, document: TreeDocument) -> frozenset[str]:
+        """All dotted names that a config file has from its parents."""
+        return self._inherited.keys(document)
 
 
 def _refused_prefix(trainer: Trainer, overrides: Iterable[Word], version: FrameworkVersion) -> tuple[str, str] | None:
@@ -226,49 +185,3 @@ def _refused_prefix(trainer: Trainer, overrides: Iterable[Word], version: Framew
 
 def _spellings(trainer: Trainer, key: str) -> list[Name]:
     return [name for spec in trainer.settings.values() for name in spec.names if name.name == key]
-
-
-def _split(words: Iterable[Word]) -> tuple[dict[str, str], list[Word]]:
-    """Hydra's own options, and the overrides; a word that is entirely unknown is left to the composer."""
-    options: dict[str, str] = {}
-    overrides: list[Word] = []
-    waiting = ""
-    for word in words:
-        text = word.text
-        shown = word.shown
-        if waiting:
-            options[waiting] = _known_end(word)
-            waiting = ""
-        elif shown.startswith("-"):
-            name, equals, value = shown.partition("=")
-            name = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}.get(name, name)
-            if equals:
-                value_word = partition(word, "=")
-                options[name] = _known_end(value_word[1]) if value_word else value
-            elif name in _OPTIONS_WITH_VALUE:
-                waiting = name
-        elif "=" in shown or shown.startswith("~") or (text is None and shown):
-            overrides.append(word)
-    return options, overrides
-
-
-def _value_of(words: Iterable[Word], key: str) -> str | None:
-    """The value of the last `key=value`."""
-    found = None
-    for word in words:
-        name, equals, value = (word.text or "").partition("=")
-        if equals and name == key:
-            found = value
-    return found
-
-
-def _flag_value(words: Sequence[Word], flag: str) -> str | None:
-    """The value of the last `--flag value` or `--flag=value`."""
-    found = None
-    for at, word in enumerate(words):
-        text = word.text or ""
-        if text == flag and at + 1 < len(words):
-            found = words[at + 1].text
-        elif text.startswith(flag + "="):
-            found = text[len(flag) + 1 :]
-    return found
