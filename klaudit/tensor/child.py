@@ -17,6 +17,7 @@ import torch
 from klaudit.tensor.errors import TensorError
 from klaudit.tensor.fingerprints import fingerprint
 
+_MODULE = "_klaudit_target"  # not the file's own name, which may be that of a module in use
 _OLD = ("old", "rollout", "behavior", "behaviour")
 _REFERENCE = ("ref", "base", "initial")
 
@@ -60,11 +61,11 @@ def _limit_memory(extra: int) -> None:
 def _load(path: Path, function: str) -> Callable[..., Any]:
     """Import the file as Python would import a script's neighbour, and find the function."""
     sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
     if spec is None or spec.loader is None:
         raise TensorError(f"{path.name} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[_MODULE] = module
     try:
         spec.loader.exec_module(module)
     except MemoryError:

@@ -19,6 +19,7 @@ from klaudit.tensor.outcomes import Outcomes
 
 _OLD_STEP = 0.5
 _SPARE = 2  # instances drawn for each one kept
+_FURTHEST = 10.0  # nats
 _DOUBLINGS = 6
 _BISECTIONS = 42
 _Randoms = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -35,9 +36,11 @@ def categorical(kl: float, *, count: int = 40, vocabulary: int = 8, seed: int = 
         policy, other = torch.log_softmax(reference + size * step, -1), torch.log_softmax(reference, -1)
         return (policy.exp() * (policy - other)).sum(-1)
 
-    size, kept = _reaching(distance, kl, _SPARE * count, count)
-    logits = reference[kept] + size * step[kept]
-    old_logits = logits + _OLD_STEP * size * old_step[kept]
+    size, reached = _reaching(distance, kl, _SPARE * count)
+    logits = reference + size * step
+    old_logits = logits + _OLD_STEP * size * old_step
+    kept = _kept(reached, [torch.log_softmax(each, -1) for each in (logits, reference, old_logits)], kl, count)
+    logits, reference, old_logits = logits[kept], reference[kept], old_logits[kept]
 
     def table(of: Tensor) -> Tensor:
         return torch.log_softmax(of, -1)[:, None, None, :].expand(-1, vocabulary, 1, -1)
@@ -48,7 +51,7 @@ def categorical(kl: float, *, count: int = 40, vocabulary: int = 8, seed: int = 
         tokens=torch.arange(vocabulary)[None, :, None],
         mask=torch.ones(1, vocabulary, 1, dtype=torch.float64),
         policy=table(logits),
-        reference=table(reference[kept]),
+        reference=table(reference),
         old=table(old_logits),
         jacobian=jacobian[:, None, None].expand(-1, vocabulary, 1, -1, -1),
         weights=torch.softmax(old_logits, -1),
@@ -78,14 +81,17 @@ def autoregressive(kl: float, *, count: int = 20, vocabulary: int = 4, length: i
         log_pi = log_probability(reference + size * step)
         return (log_pi.exp() * (log_pi - log_ref)).sum(-1)
 
-    size, kept = _reaching(distance, kl, _SPARE * count, count)
-    theta = reference[kept] + size * step[kept]
+    size, reached = _reaching(distance, kl, _SPARE * count)
+    theta = reference + size * step
+    old_theta = theta + _OLD_STEP * size * old_step
+    kept = _kept(reached, [tables(each) for each in (theta, reference, old_theta)], kl, count)
+    theta, reference, old_theta = theta[kept], reference[kept], old_theta[kept]
     everything = Outcomes(
         tokens=tokens[None],
         mask=mask[None].double(),
         policy=tables(theta),
-        reference=tables(reference[kept]),
-        old=tables(theta + _OLD_STEP * size * old_step[kept]),
+        reference=tables(reference),
+        old=tables(old_theta),
         jacobian=_jacobian(tables, theta),
         weights=torch.empty(0),
     )
@@ -101,24 +107,32 @@ def _drawn(count: int, parameters: int, seed: int) -> _Randoms:
     return reference, step, old_step
 
 
-def _reaching(distance: Callable[[Tensor], Tensor], target: float, drawn: int, count: int) -> tuple[Tensor, Tensor]:
-    """Step sizes (count, 1) at which `distance` is `target`, and which of the drawn instances they belong to.
+def _reaching(distance: Callable[[Tensor], Tensor], target: float, drawn: int) -> tuple[Tensor, Tensor]:
+    """Step sizes (drawn, 1) at which `distance` is `target`, and which of the instances reach it at all (drawn,).
 
-    A step can saturate below the target (the token that it favours is likely under ref already); the first `count` that reach it are kept.
+    A step can saturate below the target: the token that it favours is likely under ref already.
     """
     low, high = torch.zeros(drawn, 1, dtype=torch.float64), torch.ones(drawn, 1, dtype=torch.float64)
     for _ in range(_DOUBLINGS):
         high = torch.where(distance(high)[:, None] < target, 2 * high, high)
-    reached = (distance(high) >= target).nonzero().squeeze(-1)[:count]
-    if len(reached) < count:
-        raise TensorError(
-            f"only {len(reached)} of {drawn} random policies reach KL(pi||ref) = {target} nats; ask for a smaller distance"
-        )
+    reached = distance(high) >= target
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         short = distance(middle)[:, None] < target
         low, high = torch.where(short, middle, low), torch.where(short, high, middle)
-    return high[reached], reached
+    return high, reached
+
+
+def _kept(reached: Tensor, tables: list[Tensor], kl: float, count: int) -> Tensor:
+    """The first `count` instances that reach the distance, those with log-ratios beyond 10 nats last: k3 loses its digits there."""
+    policy, *others = tables
+    furthest = torch.stack([(policy - other).abs().flatten(1).max(1).values for other in others]).max(0).values
+    candidates = reached.nonzero().squeeze(-1)
+    if len(candidates) < count:
+        raise TensorError(
+            f"only {len(candidates)} of {len(reached)} random policies reach KL(pi||ref) = {kl} nats; ask for a smaller distance"
+        )
+    return candidates[torch.argsort((furthest[candidates] > _FURTHEST).long(), stable=True)][:count]
 
 
 def _sequences(vocabulary: int, length: int) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from klaudit.tensor.user_function import Limits, Target, _kill, run
 SOURCE = """
 import os, time
 import torch
-from neighbour import difference
+from ratios_of_mine import difference
 print("noise on standard output")
 
 def chosen(logprob, ref_logprob, kl_penalty="k1"):
@@ -42,7 +42,7 @@ class Trainer:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("user")
-    (folder / "neighbour.py").write_text("def difference(a, b):\n    return a - b\n")
+    (folder / "ratios_of_mine.py").write_text("def difference(a, b):\n    return a - b\n")
     path = folder / "penalties.py"
     path.write_text(SOURCE)
     return path
