@@ -65,7 +65,7 @@ class SearchPath:
         folders, unseen = list(self.folders), list(self.unseen)
         for entry in entries:
             scheme, _, path = entry.rpartition("://")
-            path = path.replace(".", "/") if scheme == "pkg" else path
+            path = path.replace(".", "/") if scheme == "pkg" else path.removeprefix(tree.root.rstrip("/") + "/")
             found = None
             if scheme in ("", "file", "pkg") and not path.startswith("/") and "${" not in path:
                 bases = ([] if directory is None else [directory]) + _from_root_to(
