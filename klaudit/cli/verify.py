@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from klaudit.cli.parameters import Failure, OneOf
+from klaudit.reports.visible import visible
 
 if TYPE_CHECKING:
     import torch
@@ -215,7 +216,7 @@ def _function(request: _Request) -> int:
     target = Target.parse(cast(str, request.target), request.arguments)
     if request.run:
         click.echo(
-            f"klaudit: running the code of {target.path} with your rights, for at most {request.time_limit:g} s",
+            f"klaudit: running the code of {visible(str(target.path))} with your rights, for at most {request.time_limit:g} s",
             err=True,
         )
         found = run(target, request.placement, Limits(request.time_limit, (request.memory_limit or 2048) * _MIB))

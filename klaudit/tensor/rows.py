@@ -40,6 +40,12 @@ class VerifyRow:
     exact: bool = True
     interval: Interval | None = None
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all that must be a number is one."""
+        numbers = (self.gradient_bias, self.norm_ratio, self.multiplier, self.value_bias, self.variance_ratio)
+        return all(number is None or math.isfinite(number) for number in numbers)
+
 
 def measured(
     row: Row,
@@ -64,11 +70,11 @@ def measured(
         gradient=row.variant or row.gradient,
         kl=kl,
         value_bias=_median(value_bias),
-        gradient_bias=_median(distance.bias) or 0.0,
-        norm_ratio=_median(distance.norm_ratio) or 0.0,
-        multiplier=_median(distance.multiplier) or 0.0,
-        cosine=_median(distance.cosine),
-        angle=_median(distance.angle),
+        gradient_bias=float(distance.bias.median()),
+        norm_ratio=float(distance.norm_ratio.median()),
+        multiplier=float(distance.multiplier.median()),
+        cosine=_median_where_defined(distance.cosine),
+        angle=_median_where_defined(distance.angle),
         variance_ratio=_median(variance_ratio),
         descends=descends,
         verdict=verdict,
@@ -84,8 +90,10 @@ def descends(row: Row, *, stale: bool = False) -> str:
 
 
 def _median(values: Tensor | None) -> float | None:
-    """The median of those that are numbers; None where there are none."""
-    if values is None:
-        return None
+    return None if values is None else float(values.median())
+
+
+def _median_where_defined(values: Tensor) -> float | None:
+    """The median of those that are numbers; None where there are none: a vanishing gradient has no direction."""
     median = float(values.nanmedian())
     return None if math.isnan(median) else median

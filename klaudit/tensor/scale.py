@@ -7,6 +7,7 @@ vocabulary is ever held.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -90,6 +91,11 @@ class ScaleReport:
         unbiased = {row.id for row in TABLE.values() if row.verdict in ("unbiased", "unbiased-per-token")}
         off = [row for row in self.rows if row.configuration in unbiased and not row.gradient_bias <= exact]
         wrong = [f"{row.configuration} at KL {row.kl:g}: bias {row.gradient_bias:.2g}" for row in off]
+        wrong += [
+            f"{row.configuration} at KL {row.kl:g} is not finite"
+            for row in self.rows
+            if not math.isfinite(row.gradient_bias)
+        ]
         if not self.closed_form_error <= exact / 100:
             wrong.append(f"k3-in-loss is not pi - ref: off by {self.closed_form_error:.2g}")
         return tuple(wrong)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from klaudit.reports.visible import visible
 from klaudit.tensor.fingerprint_type import Fingerprint
 from klaudit.tensor.numerics import Numeric
 from klaudit.tensor.rollouts import Measurement
@@ -46,7 +47,7 @@ def of_fingerprint(found: Fingerprint, how: str) -> str:
     lines = [found.summary(), f"  {how}"]
     if found.clamp is not None:
         lines.append(f"  this holds for {found.clamp[0]:.4g} < d < {found.clamp[1]:.4g}")
-    lines += [f"  note: {note}" for note in found.notes]
+    lines += [f"  note: {visible(note)}" for note in found.notes]
     return "\n".join([*lines, found.table()])
 
 

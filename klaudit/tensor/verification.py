@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -52,6 +53,11 @@ def verify(device: torch.device, *, seed: int = 0, progress: Progress = lambda s
         for row, claim in toy_rows(seed, device):
             rows.append(row)
             claims.append(claim)
+    claims += [
+        Claim(row.configuration, f"{row.regime}: every number is finite", math.nan, 0.0)
+        for row in rows
+        if not row.is_finite
+    ]
     return Verification(
         device_name(device),
         dtype_name(laboratory.dtype),

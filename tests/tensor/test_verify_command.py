@@ -97,6 +97,23 @@ def test_drift_fails_the_command(monkeypatch: pytest.MonkeyPatch, verification: 
     assert "DRIFT k9-in-loss: descends nothing: 0.5, at most 1e-10" in result.output
 
 
+def test_a_number_that_is_not_finite_is_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    from klaudit.tensor import regimes
+
+    broken = regimes.groups
+
+    def spoilt(laboratory: object, seed: int) -> object:
+        for row in broken(laboratory, seed):
+            yield replace(row, gradient_bias=float("nan"))
+
+    monkeypatch.setattr(regimes, "groups", spoilt)
+    monkeypatch.setattr(whole, "toy_rows", lambda seed, device: iter(()))
+    found = whole.verify(torch.device("cpu"))
+    assert any("every number is finite" in claim.says for claim in found.broken)
+    assert "DRIFT k1-in-reward-group-mean" in text.of_verification(found)
+    json.loads(json_output.of_verification(found))
+
+
 def test_an_interval_that_misses_the_theory_is_drift(verification: Verification) -> None:
     sampled = [claim for claim in verification.claims if "interval" in claim.says]
     assert len(sampled) == 16
