@@ -77,10 +77,20 @@ simple = st.one_of(
     st.builds("{} = {}".format, LISTS, LISTS),
     st.builds("{} = {}".format, DICTS, st.sampled_from(["d", "dict(e, k=2)", "d.copy()", "{**e}", "d | e"])),
     st.builds("{}.{}".format, LISTS, st.sampled_from(["pop()", "clear()", "reverse()", "insert(0, a)", "sort()"])),
-    st.builds("{}.{}".format, DICTS, st.sampled_from(['pop("k")', 'pop("k", None)', "clear()", "update(e)", "popitem()"])),
-    st.builds("{}".format, st.sampled_from(['del d["k"]', "l[0] = a", "d[s] = a", "d |= e", 'e["n"] = {"k": a}', 'e["n"]["k"] = b'])),
-    st.builds("{}".format, st.sampled_from(["k.v = a", "K.v = a", "k = K()", "C(x=k.v, y=K.v)", "k = K(); k.w = b", "C(x=k.w)"])),
-    st.builds("{}".format, st.sampled_from(["a = (b := c)", "del a", "a = l[0]", "a = e['n']['k']", "a = [l, d]", "C(x=a)"])),
+    st.builds(
+        "{}.{}".format, DICTS, st.sampled_from(['pop("k")', 'pop("k", None)', "clear()", "update(e)", "popitem()"])
+    ),
+    st.builds(
+        "{}".format,
+        st.sampled_from(['del d["k"]', "l[0] = a", "d[s] = a", "d |= e", 'e["n"] = {"k": a}', 'e["n"]["k"] = b']),
+    ),
+    st.builds(
+        "{}".format,
+        st.sampled_from(["k.v = a", "K.v = a", "k = K()", "C(x=k.v, y=K.v)", "k = K(); k.w = b", "C(x=k.w)"]),
+    ),
+    st.builds(
+        "{}".format, st.sampled_from(["a = (b := c)", "del a", "a = l[0]", "a = e['n']['k']", "a = [l, d]", "C(x=a)"])
+    ),
 )
 
 
@@ -153,6 +163,10 @@ def test_known_values_are_those_of_a_run(lines: list[str]) -> None:
 def test_straight_programs_are_known_throughout() -> None:
     """The property above would hold for a reader that knows nothing."""
     code = "\n".join([*START, 'd["q"] = a + b', "l.append(2)", 's += f"{a}"', "C(x=l, y=s, **d)", "C(z=c and t)", ""])
-    objects = [made for made in read_python(Source("program.py", code.encode())).objects if made.kind == "call" and made.symbol == "C"]
+    objects = [
+        made
+        for made in read_python(Source("program.py", code.encode())).objects
+        if made.kind == "call" and made.symbol == "C"
+    ]
     assert claims(objects[0]) == {"x": [1, 2], "y": "x1", "k": 1, "q": 1.5}
     assert claims(objects[1]) == {"z": "y=1"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from klaudit.model import Setting
@@ -20,6 +20,7 @@ from klaudit.readers.python.scopes import Binding, Block, Change, Place, positio
 from klaudit.readers.python.settings import conditional, settings_of
 from klaudit.readers.python.symbols import annotation_symbols, defining
 
+MAX_SETTINGS = 50_000  # of one module; the largest seen has 3,000
 _BUILTINS = frozenset(
     {"print", "sorted", "max", "min", "open", "sum", "zip", "enumerate", "isinstance", "super", "round", "int"}
 )
@@ -47,13 +48,14 @@ class CallReader:
         self.module = evaluator.module
         self.facts = facts
         self._made: dict[int, int] = {}  # by id of a call or dict: its index in `objects`
+        self._settings = 0
         self.objects: list[ConfigObject] = []
 
     def read(self) -> list[ConfigObject]:
         for site in self.facts.calls:
-            self._keep(site, self._call(site))
+            self._keep(site, self._call)
         for site in self.facts.dicts:
-            self._keep(site, self._dict(site))
+            self._keep(site, self._dict)
         groups: dict[tuple[int, str], tuple[Change, Binding | None, list[Setting]]] = {}
         for change in self.facts.changes:
             self._attach(change, groups)
@@ -61,8 +63,15 @@ class CallReader:
             self.objects.append(self._assignments(change, binding, settings))
         return self.objects
 
-    def _keep(self, site: Site, made: ConfigObject | None) -> None:
+    @property
+    def is_cut(self) -> bool:
+        """Whether there was more than anyone wrote by hand, and the rest was left out."""
+        return self._settings > MAX_SETTINGS
+
+    def _keep(self, site: Site, make: Callable[[Site], ConfigObject | None]) -> None:
+        made = make(site) if not self.is_cut else None
         if made is not None:
+            self._settings += len(made.settings)
             self._made[id(site.node)] = len(self.objects)
             self.objects.append(made)
 

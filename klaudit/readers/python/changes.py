@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from klaudit.readers.python.mutations import mutated
 from klaudit.readers.python.names import names_in
@@ -21,35 +21,54 @@ def with_changes(evaluator: Evaluator, result: Result, name: str, found: Reachin
 
     Changes made by functions other than those around the use may have happened.
     """
-    binding, holder = found.binding, found.place.scope
+    binding = found.binding
     if binding is None:
         return result
+    certain, uncertain = _history(evaluator, name, found, use)
+    known_steps, known = evaluator.progress.get(id(binding), ([], result))
+    if certain[: len(known_steps)] == known_steps:  # the object as an earlier use saw it
+        result, steps = known, certain[len(known_steps) :]
+    else:
+        steps = certain
+    for change, condition in steps:
+        result = mutated(evaluator, result, change, condition)
+    evaluator.progress[id(binding)] = (certain, result)
+    for change, condition in uncertain:
+        result = mutated(evaluator, result, change, condition)
+    return result
+
+
+_Step: TypeAlias = "tuple[Change, tuple[str, ...]]"
+
+
+def _history(evaluator: Evaluator, name: str, found: Reaching, use: Place) -> tuple[list[_Step], list[_Step]]:
+    """The changes before a use in order, each with what it hangs on, and those that may come at any time."""
+    binding, holder = found.binding, found.place.scope
+    assert binding is not None
     views = _views(use, holder)
-    elsewhere: list[Change] = []
+    steps: list[_Step] = []
+    any_time: list[_Step] = []
     for change in evaluator.changes_of(name):
         if not _means(change.scope, name, holder):
             continue
         view = views.get(id(change.scope))
         if view is None:
-            elsewhere.append(change)
+            any_time.append((change, (f"{change.scope.name}()",)))
             continue
         after = binding.position if change.scope is holder else -1
         loop = shared_loop(change.block, view.place.block)
         comes_round = loop is not None and (change.scope is not holder or loop not in binding.block.ancestors())
         if comes_round and (change.position > view.place.position or change.how not in _SAME_WHEN_REPEATED):
-            elsewhere.append(change)
+            any_time.append((change, condition_of(change.block, use.block)))
         if not after < change.position <= view.place.position:
             continue
-        certain = happens(change.block, view.place, evaluator.runs)
-        if certain is not False:
-            condition = condition_of(change.block, view.place.block) if certain is None else ()
+        verdict = happens(change.block, view.place, evaluator.runs)
+        if verdict is not False:
+            condition = condition_of(change.block, view.place.block) if verdict is None else ()
             if view.called is not None and change.position > view.called.defined:
                 condition = (*condition, f"{view.called.name}()")  # it may be called before
-            result = mutated(evaluator, result, change, condition)
-    for change in elsewhere:  # they may come after everything else
-        names = (f"{change.scope.name}()",) if id(change.scope) not in views else condition_of(change.block, use.block)
-        result = mutated(evaluator, result, change, names)
-    return result
+            steps.append((change, condition))
+    return steps, any_time
 
 
 class _Called(NamedTuple):

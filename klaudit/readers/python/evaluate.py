@@ -55,6 +55,9 @@ class Evaluator:
         self.environment_names = _environment_names(facts)
         self._bound: dict[int, Result] = {}
         self._changed: dict[int, Result] = {}
+        self.progress: dict[
+            int, tuple[list[tuple[Change, tuple[str, ...]]], Result]
+        ] = {}  # by id of a binding: changes so far
         self._busy: set[int] = set()
         self._tests: dict[int, bool | None] = {}
         self._steps = 0
@@ -141,7 +144,9 @@ class Evaluator:
 
     def changes_of(self, name: str) -> list[Change]:
         """Changes made through a name anywhere in the module."""
-        return self._changes.get(name, [])
+        found = self._changes.get(name, [])
+        self._steps += len(found) // 4
+        return found
 
     def changed(self, value: ast.expr, place: Place) -> Result:
         """What a change's operand came to where the change stands."""

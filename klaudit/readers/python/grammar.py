@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from klaudit.readers.python.lexer import Mark, StringToken, lexemes
+from klaudit.readers.python.lexer import Mark, StringToken, lexemes, strings
 
 _TYPE_STATEMENT = re.compile(rb"^([ \t]*)type[ \t]+([A-Za-z_]\w*)(?=[ \t]*[=\[])", re.MULTILINE)
 _PARAMETERS = re.compile(rb"\b(?:def|class)[ \t]+\w+[ \t]*\[|^[ \t]*type[ \t]+\w+[ \t]*\[", re.MULTILINE)
@@ -47,6 +47,8 @@ def _needs_newer(data: bytes, token: StringToken) -> bool:
     for start, end in token.fields:
         inside = data[start:end]
         if quote in inside or b"\\" in inside or b"#" in inside or (len(quote) == 1 and b"\n" in inside):
+            return True
+        if any(inner.formatted and _needs_newer(data, inner) for inner in strings(data, start + 1, end - 1)):
             return True
     return False
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from klaudit.model import Problem
 from klaudit.readers.document import ConfigObject, PythonDocument
-from klaudit.readers.python.calls import CallReader
+from klaudit.readers.python.calls import MAX_SETTINGS, CallReader
 from klaudit.readers.python.classes import read_classes
 from klaudit.readers.python.commands import CommandReader
 from klaudit.readers.python.evaluate import Evaluator
@@ -27,18 +28,25 @@ def read_module(module: Module) -> PythonDocument:
     evaluator.option = options.option_read
     commands = CommandReader(evaluator, facts)
     commands.read()
+    calls = CallReader(evaluator, facts)
     objects: list[ConfigObject] = [
-        *CallReader(evaluator, facts).read(),
+        *calls.read(),
         *read_classes(evaluator, facts),
         *OverrideReader(evaluator, facts, commands.consumed).read(),
         *options.read(),
     ]
     objects.sort(key=lambda made: (made.span.start, -made.span.end))
     commands.commands.sort(key=lambda command: command.span.start)
+    problems: list[Problem] = []
+    if calls.is_cut:
+        problems.append(
+            Problem(module.source.path, None, f"more than {MAX_SETTINGS:,} settings: the rest was left out")
+        )
     return PythonDocument(
         module.source,
         tuple(objects),
         tuple(commands.commands),
         tuple(facts.imports),
+        tuple(problems),
         shell_strings=tuple(commands.shell_strings),
     )
