@@ -18,7 +18,11 @@ _MAX_LAUNCHERS = 20  # one inside the other
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:w|t|\.exe|\.sh)?|ipython3?")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "fish", "ksh"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
-_OPERATOR = re.compile(r"&&|\|\|?|;|&|\d*(?:>>?|<)\S*|&>>?\S*|\d*>&\d*")
+_JOINING = ("&&", ";", "||")
+_OPERATOR = re.compile(r"&&|\|\|?|;|&|(?!<.*>$)\d*(?:>>?|<)\S*|&>>?\S*|\d*>&\d*")  # a quoted "</tag>" is none
+_CODE = re.compile(
+    r"[ \t\n;&|<>`]"
+)  # in a program's name, or in words that a shell joins: code, which is read elsewhere
 _PYTHON_OPTIONS_WITH_VALUE = "XW"
 _ENV_OPTIONS_WITH_VALUE = frozenset({"-u", "--unset", "-C", "--chdir", "-S", "--split-string"})
 
@@ -78,7 +82,7 @@ class _Reading:
         """The program's name without its folder; "python" for an unknown one that is used as such."""
         text = words[0].text
         if text is not None:
-            return posixpath.basename(text)
+            return None if _CODE.search(text) else posixpath.basename(text)
         shown = words[0].shown
         if shown.rpartition("/")[2] and _PYTHON.fullmatch(shown.rpartition("/")[2]):
             return "python"
@@ -168,7 +172,7 @@ class _Reading:
                 self._directory = posixpath.normpath(posixpath.join(self._directory, value))
             index += 1
         rest = words[index:]
-        if not rest:
+        if not rest or (grammar.is_joined and any(_CODE.search(word.text or "") for word in rest)):
             return None
         if is_module:
             return self._made("module", rest[0].shown, rest)
@@ -203,8 +207,11 @@ class _Reading:
         """The first Python program among commands joined by `&&` or `;` words; the first program if there is none."""
         first: Invocation | None = None
         start = 0
+        opening = next((word.text for word in words if word.text in (*_JOINING, "--")), None)
+        if opening == "--":  # what follows it, operators and all, is what this one runs
+            return self.find(words, depth + 1)
         for index in range(len(words) + 1):
-            if index < len(words) and words[index].text not in ("&&", ";", "||"):
+            if index < len(words) and words[index].text not in _JOINING:
                 continue
             found = self.find(words[start:index], depth + 1) if index > start else None
             if found is not None and found.kind != "program":

@@ -5,7 +5,7 @@ Facts about command lines only.  Which option takes a value decides where the in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # What comes after the options: a command, a Python target (`-m` or `--module` make it a module), or whatever `uv run` takes (either).
@@ -18,7 +18,7 @@ class Grammar:
 
     Options in `named` take a value (or, with `others_take_values`, are the only ones that take none).  `operands` words follow the
     options before the inner command: a host, an image, a duration.  `elsewhere`: the command runs in another file system.
-    `directory` names the options that change the working directory.
+    `directory` names the options that change the working directory.  `is_joined`: the words become one text that a shell reads.
     """
 
     named: frozenset[str] = frozenset()
@@ -27,6 +27,7 @@ class Grammar:
     inner: Inner = "command"
     elsewhere: bool = False
     directory: frozenset[str] = frozenset()
+    is_joined: bool = False
 
     def takes_value(self, option: str) -> bool:
         return (option in self.named) != self.others_take_values
@@ -104,7 +105,10 @@ _RAY = _with_values(
     " --entrypoint-memory --entrypoint-resources --metadata-json --headers --verify --log-style --log-color",
     inner="command",
 )
-_SSH = _with_values("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w", operands=1, elsewhere=True)
+_SSH = replace(
+    _with_values("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w", operands=1, elsewhere=True),
+    is_joined=True,
+)
 
 # A launcher is named by its program, or by the program and the words after it.
 LAUNCHERS: dict[tuple[str, ...], Grammar] = {
@@ -142,10 +146,14 @@ LAUNCHERS: dict[tuple[str, ...], Grammar] = {
     ("pipenv", "run"): _with_values(),
     ("nsys", "profile"): _NSYS,
     ("nsys", "launch"): _NSYS,
-    ("ncu",): _with_values("-o --export --set -k --kernel-name -c --launch-count -s --launch-skip --target-processes --section --metrics"),
+    ("ncu",): _with_values(
+        "-o --export --set -k --kernel-name -c --launch-count -s --launch-skip --target-processes --section --metrics"
+    ),
     ("rocprof",): _with_values("-i -o -d -t"),
     ("py-spy", "record"): _with_values("-o --output -r --rate -d --duration -f --format"),
-    ("coverage", "run"): _with_flags("-m --module -p --parallel-mode -a --append --branch -L --pylib --timid", inner="target"),
+    ("coverage", "run"): _with_flags(
+        "-m --module -p --parallel-mode -a --append --branch -L --pylib --timid", inner="target"
+    ),
     ("kernprof",): _with_values("-o --outfile -s --setup", inner="target"),
     ("memray", "run"): _with_values("-o --output", inner="either"),
     ("viztracer",): _with_values("-o --output_file --tracer_entries", inner="either"),
@@ -162,10 +170,14 @@ LAUNCHERS: dict[tuple[str, ...], Grammar] = {
     ("stdbuf",): _with_values("-i -o -e --input --output --error"),
     ("unbuffer",): _with_values(),
     ("setsid",): _with_values(),
-    ("sudo",): _with_values("-u --user -g --group -h --host -p --prompt -C -r -t -T -D --chdir", directory="-D --chdir"),
+    ("sudo",): _with_values(
+        "-u --user -g --group -h --host -p --prompt -C -r -t -T -D --chdir", directory="-D --chdir"
+    ),
     ("gosu",): _with_values(operands=1),
     ("su-exec",): _with_values(operands=1),
-    ("xargs",): _with_values("-n -P -I -i -d -L -s -a -E --max-args --max-procs --replace --delimiter --max-lines --arg-file"),
+    ("xargs",): _with_values(
+        "-n -P -I -i -d -L -s -a -E --max-args --max-procs --replace --delimiter --max-lines --arg-file"
+    ),
     ("strace",): _with_values("-o -e -p -s -u -E"),
     ("ltrace",): _with_values("-o -e -p -s -u"),
     ("xvfb-run",): _with_values("-n --server-num -s --server-args -f --auth-file -e --error-file"),

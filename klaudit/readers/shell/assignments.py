@@ -76,5 +76,3 @@ def export(state: State, name: str) -> None:
     variable = state.variables.get(name)
     if variable is not None:
         state.variables[name] = replace(variable, is_exported=True)
-
-

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TypeAlias
 
 from klaudit.readers.shell.words import Escaped, Parameter, Part, Plain, Word
 
 _MAX_WORDS = 2_000
+_MAX_TOKENS = 1_000  # of one word
 _MAX_DEPTH = 20
 _NAME_CHARACTERS = re.compile(r"\w+", re.ASCII)
 _RANGE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?")
@@ -17,9 +19,13 @@ Parts: TypeAlias = "tuple[Part, ...]"
 
 def expand_braces(word: Word, text: str) -> tuple[Word, ...]:
     """The words that `word` stands for; itself alone if it has no braces to expand, or far too many."""
-    if not any(isinstance(part, Plain) and not part.quoted and "{" in text[part.start : part.end] for part in word.parts):
+    if not any(
+        isinstance(part, Plain) and not part.quoted and "{" in text[part.start : part.end] for part in word.parts
+    ):
         return (word,)
     tokens = _tokens(word.parts, text)
+    if len(tokens) > _MAX_TOKENS:
+        return (word,)
     expanded = _Braces(tokens, text).expand()
     if expanded is None or len(expanded) == 1:
         return (word,)
@@ -116,14 +122,16 @@ class _Braces:
             edges = [start, *commas, index]
             return [
                 alternative
-                for first, last in zip(edges, edges[1:], strict=False)
+                for first, last in pairwise(edges)
                 for alternative in self._sequence(first + 1, last, depth + 1)
             ], index + 1
         inner = self._tokens[start + 1 : index]
         if len(inner) == 1 and isinstance(inner[0], Plain) and not inner[0].quoted:
             found = _RANGE.fullmatch(self._text, inner[0].start, inner[0].end)
             if found:
-                return [(Escaped(inner[0].start, inner[0].end, each, quoted=False),) for each in _range(found)], index + 1
+                return [
+                    (Escaped(inner[0].start, inner[0].end, each, quoted=False),) for each in _range(found)
+                ], index + 1
         return None, start
 
 

@@ -14,14 +14,20 @@ class Budget:
     """Counts down; `take_*` raise ExhaustedError at the end."""
 
     steps: int = 60_000
+    words: int = 200_000
     characters: int = 20_000_000
     commands: int = 5_000
     runs: int = 64
 
-    def take_step(self) -> None:
-        self.steps -= 1
+    def take_step(self, count: int = 1) -> None:
+        self.steps -= count
         if self.steps < 0:
             raise ExhaustedError("too many steps")
+
+    def take_words(self, count: int) -> None:
+        self.words -= count
+        if self.words < 0:
+            raise ExhaustedError("too many words")
 
     def take_characters(self, count: int) -> None:
         self.characters -= count

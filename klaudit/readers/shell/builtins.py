@@ -15,7 +15,7 @@ from klaudit.readers.shell.files import absolute
 from klaudit.readers.shell.lookup import HOME
 from klaudit.readers.shell.printing import echo, printf
 from klaudit.readers.shell.reading import mapfile, read
-from klaudit.readers.shell.state import Frame, Value
+from klaudit.readers.shell.state import Value
 from klaudit.readers.shell.text import at_place, hangs_on, join, owned_by, plain
 from klaudit.readers.shell.words import Word
 
@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from klaudit.readers.shell.machine import Machine
 
 # They prepare the shell and set no settings that a command could be given.
-_ENVIRONMENT_SCRIPTS = ("activate", "conda.sh", "bashrc", "profile", "set_env.sh", "setvars.sh", "modules.sh", "env_setup.sh")
+_ENVIRONMENT_SCRIPTS = (
+    "activate",
+    "conda.sh",
+    "bashrc",
+    "profile",
+    "set_env.sh",
+    "setvars.sh",
+    "modules.sh",
+    "env_setup.sh",
+)
 
 
 def _succeed(machine: Machine, call: Call) -> None:
@@ -185,7 +194,29 @@ BUILTINS: dict[str, Callable[[Machine, Call], None]] = {
     "hash": _look_for_command,
     "getopts": _fail,
     **dict.fromkeys(
-        "alias bg bind complete compopt dirs disown enable fg history jobs kill shopt suspend times trap ulimit umask unalias wait sleep".split(),
+        [
+            "alias",
+            "bg",
+            "bind",
+            "complete",
+            "compopt",
+            "dirs",
+            "disown",
+            "enable",
+            "fg",
+            "history",
+            "jobs",
+            "kill",
+            "shopt",
+            "suspend",
+            "times",
+            "trap",
+            "ulimit",
+            "umask",
+            "unalias",
+            "wait",
+            "sleep",
+        ],
         _succeed,
     ),
 }

@@ -28,7 +28,9 @@ _COMMAND_OPTIONS = {
     "su": ("-c", "--command"),
     "runuser": ("-c", "--command"),
 }
-_BLANK = re.compile(r"\s")
+_SCRIPT_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
+_SHELL_CHARACTER = re.compile(r"[ \t\n;&|<>$`'\"\\]")
+_BLANK = re.compile(r"[ \t\n]")
 
 
 class Carried(NamedTuple):
@@ -46,24 +48,29 @@ def carried_code(machine: Machine, call: Call) -> Carried | None:
     words = [plain(field.text) for field in call.fields]
     programs = [posixpath.basename(word) for word in words]
     is_foreign = bool(_ELSEWHERE.intersection(programs))
-    shell = _shell(words, programs)
+    shell = _shell(machine, words, programs)
     if shell is not None:
         carried = _for_shell(machine, call, words, shell)
         return carried and carried._replace(is_foreign=is_foreign)
+    if machine.follow_scripts and programs[0].endswith(_SCRIPT_SUFFIXES):
+        return _script(machine, call, 0)
     fields = _code_fields(programs[0], words, call.fields)
-    if fields:
+    if any(_SHELL_CHARACTER.search(plain(field.text)) for field in fields):  # plain words are a command as they stand
         return Carried(_built(call, fields), is_foreign=is_foreign)
-    if programs[0] == "ssh" and machine.state.input is not None and len(words) > 1:
+    if programs[0] == "ssh" and not fields and machine.state.input is not None:
         return Carried(BuiltCode(machine.state.input, call.place.source), is_foreign=True)
     return None
 
 
-def _shell(words: Sequence[str], programs: Sequence[str]) -> int | None:
-    """Where a shell is called: as the program, or behind a wrapper with `-c`."""
+def _shell(machine: Machine, words: Sequence[str], programs: Sequence[str]) -> int | None:
+    """Where a shell is called: as the program, or behind wrappers."""
     if programs[0] in _SHELLS:
         return 0
     for index, program in enumerate(programs[:-1]):
-        if program in _SHELLS and words[index + 1].startswith("-"):
+        following = words[index + 1]
+        if program in _SHELLS and (
+            following.startswith("-") or (machine.follow_scripts and machine.file_exists(following))
+        ):
             return index
     return None
 
@@ -139,5 +146,3 @@ def _built(call: Call, fields: Sequence[Field]) -> Code:
     """The fields as code, each keeping the place where the command uses it."""
     texts: list[Text] = [field.text for field in fields]
     return BuiltCode(join(texts, " "), call.place.source)
-
-

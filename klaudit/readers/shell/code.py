@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from klaudit.readers.shell.scan import Scanner
 from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, plain
 from klaudit.readers.source import Source
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 class Code:
     """Code written in one stretch of a source, from byte `base` on.
 
-    `program`, `commands` and `inner` (code of substitutions) cache what was made of it; `heredocs` maps the end of a line to the end of those heredoc
-    bodies below it that are already taken.
+    `program`, `commands` and `inner` (code of substitutions) cache what was made of it; `heredocs` maps the end of a line to the end of
+    those heredoc bodies below it that are already taken.
     """
 
     def __init__(self, text: str, source: Source, base: int = 0) -> None:
@@ -27,6 +28,7 @@ class Code:
         self.program: Program | None = None
         self.commands: dict[int, SimpleCommand] = {}
         self.heredocs: dict[int, int] = {}
+        self.scanner = Scanner(text)
         self.inner: dict[tuple[int, int], Code] = {}
 
     def place(self, start: int, end: int) -> Place:
@@ -73,6 +75,8 @@ class BuiltCode(Code):
     def _pieces_of(self, start: int, end: int) -> Text:
         if end <= start:
             return EMPTY
-        first = max(bisect_right(self._offsets, start) - 1, 0)  # empty pieces just before `start` belong to what precedes
+        first = max(
+            bisect_right(self._offsets, start) - 1, 0
+        )  # empty pieces just before `start` belong to what precedes
         last = bisect_right(self._offsets, end)
         return cut(self._pieces[first:last], start - self._offsets[first], end - self._offsets[first])

@@ -9,6 +9,7 @@ from klaudit.readers.document import Command, Piece, Word
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.machine import Started
 from klaudit.readers.shell.text import Place, decode, hangs_on, plain
+from klaudit.readers.source import Source
 
 _MAX_GAP = 3  # bytes between neighbouring pieces of one word: quotes and continuations
 
@@ -17,9 +18,9 @@ def to_commands(started: Sequence[Started]) -> tuple[Command, ...]:
     """One command each; under an assumption only those that are not started anyway."""
     converter = _Converter()
     commands: list[Command] = []
-    seen: set[tuple[object, ...]] = set()
+    seen: set[tuple[str, ...]] = set()
     for each in started:
-        key = tuple([(plain(field.text), hangs_on(field.text)) for field, _ in each.words])
+        key = tuple([_shown(field) for field, _ in each.words])
         if each.assumes and key in seen:
             continue
         seen.add(key)
@@ -27,34 +28,42 @@ def to_commands(started: Sequence[Started]) -> tuple[Command, ...]:
     return tuple(commands)
 
 
+def _shown(field: Field) -> str:
+    """The word with names in place of what is not known: words that show alike are alike."""
+    return "".join(["\0".join(("", *piece.hangs_on)) if piece.hangs_on else piece.text for piece in field.text])
+
+
 class _Converter:
     def __init__(self) -> None:
-        self._spans: dict[Place, Span] = {}
+        self._spans: dict[tuple[Source, int, int], Span] = {}
 
     def command(self, started: Started) -> Command:
         return Command(
             tuple([self._word(field, site) for field, site in started.words]),
-            self._span(started.place),
+            self._span(*started.place),
             started.assumes,
             started.directory,
             tuple([(name, None if hangs_on(text) else decode(plain(text))) for name, text in started.environment]),
         )
 
     def _word(self, field: Field, site: Place) -> Word:
-        site_span = self._span(site)
-        pieces = []
-        for text, source, start, end, variable, hangs, unset, _ in field.text:
-            span = self._span(Place(source, start, end))
-            pieces.append(Piece(None if hangs else decode(text), span, variable, hangs, unset))
+        site_span = self._span(*site)
+        pieces = tuple(
+            [
+                Piece(None if hangs else decode(text), self._span(source, start, end), variable, hangs, unset)
+                for text, source, start, end, variable, hangs, unset, _ in field.text
+            ]
+        )
         if len(pieces) == 1 and pieces[0].span is site_span:
-            return Word(tuple(pieces), site_span, site_span)
-        return Word(tuple(pieces), self._span(_written_at(field, site)), site_span)
+            return Word(pieces, site_span, site_span)
+        written = _written_at(field, site)
+        return Word(pieces, site_span if written is site else self._span(*written), site_span)
 
-    def _span(self, place: Place) -> Span:
-        span = self._spans.get(place)
+    def _span(self, source: Source, start: int, end: int) -> Span:
+        key = (source, start, end)
+        span = self._spans.get(key)
         if span is None:
-            source, start, end = place
-            span = self._spans[place] = source.span(start, end)
+            span = self._spans[key] = source.span(start, end)
         return span
 
 
@@ -65,8 +74,8 @@ def _written_at(field: Field, site: Place) -> Place:
     if not field.text:
         return site
     first = field.text[0]
-    if first.at is None and _is_inside(first.place, site):  # the command itself spells it, at least in part
-        return site
+    if first.at is None and first.source is site.source and site.start <= first.start and first.end <= site.end:
+        return site  # the command itself spells it, at least in part
     for places in ([piece.place for piece in field.text], [piece.at or piece.place for piece in field.text]):
         together = _together(places)
         if together is not None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from klaudit.readers.shell.arithmetic import BadExpressionError
 from klaudit.readers.shell.automaton import TooCostlyError
-from klaudit.readers.shell.conditions import BadTestError, DoubleBrackets, Outcome, Refinement
+from klaudit.readers.shell.brackets import DoubleBrackets
+from klaudit.readers.shell.conditions import BadTestError, Outcome, Refinement
 from klaudit.readers.shell.expand import Expander
-from klaudit.readers.shell.exploration import in_words, negated, something
+from klaudit.readers.shell.exploration import in_words, negated, refine, something
 from klaudit.readers.shell.lexer import Lexer
 from klaudit.readers.shell.patterns import Glob
 from klaudit.readers.shell.program import (
@@ -48,12 +49,11 @@ def branch(machine: Machine, instruction: Branch) -> None:
     jumps = succeeded == instruction.on_success
     jump_arm, fall_arm = (instruction.target, instruction.join), (frame.position, instruction.target)
     taken, other = (jump_arm, fall_arm) if jumps else (fall_arm, jump_arm)
-    explorer = machine.explorer
-    if explorer.is_open(state) and explorer.matters(state, taken, other):
+    if machine.explorer.wants(state, taken, other):
         words = in_words(frame.code, *instruction.condition)
-        region = (other[0], instruction.join)
-        refinement = machine.refinement_for(instruction.condition)
-        explorer.open(state, region, negated(words) if succeeded else words, refinement, holds=not succeeded)
+        way = machine.explorer.open(state, (other[0], instruction.join), negated(words) if succeeded else words)
+        if refinement := machine.refinement_for(instruction.condition):
+            refine(way, refinement, not succeeded, frame.code.place(*instruction.condition))
     if jumps:
         frame.position = instruction.target
 
@@ -63,17 +63,20 @@ def case(machine: Machine, instruction: Case) -> None:
     expander = Expander(machine, frame.code)
     try:
         subject = plain(expander.text(instruction.subject))
-        chosen = next((i for i, (patterns, _) in enumerate(instruction.arms) if _matches(subject, patterns, expander)), None)
+        chosen = next(
+            (i for i, (patterns, _) in enumerate(instruction.arms) if _matches(subject, patterns, expander)), None
+        )
     except BadExpressionError:
         chosen = None
     starts = [target for _, target in instruction.arms] + [instruction.join]
     taken = (starts[chosen], starts[chosen + 1]) if chosen is not None else (instruction.join, instruction.join)
-    if machine.explorer.is_open(state):
-        for index, (patterns, target) in enumerate(instruction.arms):
-            other = (target, starts[index + 1])
-            if index != chosen and machine.explorer.matters(state, taken, other):
-                words, refinement = _arm_condition(instruction, patterns, expander)
-                machine.explorer.open(state, other, words, refinement)
+    for index, (patterns, target) in enumerate(instruction.arms):
+        other = (target, starts[index + 1])
+        if index != chosen and machine.explorer.wants(state, taken, other):
+            words, refinement = _arm_condition(instruction, patterns, expander)
+            way = machine.explorer.open(state, other, words)
+            if refinement:
+                refine(way, refinement, True, frame.code.place(*other))
     state.succeed()
     frame.position = taken[0]
 
@@ -115,9 +118,6 @@ def for_each(machine: Machine, instruction: ForEach) -> None:
         expander = Expander(machine, frame.code)
         try:
             fields = [field for word in instruction.words for field in expander.fields(word)]
-        except UnsetVariableError as error:
-            machine.stop_at_unset(error.name)
-            return
         except BadExpressionError:
             fields = []
         for field in fields:
@@ -126,14 +126,13 @@ def for_each(machine: Machine, instruction: ForEach) -> None:
             else:
                 values.append(Value(owned_by(field.text, instruction.name, None), field.place))
     again = frame.position
-    if not values and unknown and machine.explorer.is_open(state):
-        words = instruction.words or ()
-        listed = in_words(frame.code, words[0].start, words[-1].end) if words else ""
-        way = machine.explorer.open(state, (again, instruction.end), f"{instruction.name} in {listed}")
-        if way is not None:
-            place = frame.code.place(words[0].start, words[0].end)
-            one = (Value(tuple(piece._replace(hangs_on=unknown) for piece in something("", place))),)
-            way.frame.blocks = (*way.frame.blocks, LoopBlock(again, instruction.end, one))
+    body = (again, instruction.end)
+    if not values and unknown and instruction.words and machine.explorer.wants(state, (instruction.end,) * 2, body):
+        words = instruction.words
+        listed = in_words(frame.code, words[0].start, words[-1].end)
+        way = machine.explorer.open(state, body, f"{instruction.name} in {listed}")
+        one = Value(something(unknown, frame.code.place(words[0].start, words[0].end)))
+        way.frame.blocks = (*way.frame.blocks, LoopBlock(again, instruction.end, (one,)))
     frame.blocks = (*frame.blocks, LoopBlock(again, instruction.end, tuple(values)))
     state.succeed()
 
@@ -169,12 +168,11 @@ def loop_test(machine: Machine, instruction: LoopTest) -> None:
         return
     if wanted and not is_uncertain:
         machine.problem(frame.code.place(*instruction.condition), "loop not followed to its end")
-    if not wanted and state.status_hangs and block.rounds == 0 and machine.explorer.is_open(state):
-        body = (frame.position, instruction.end)
-        if machine.explorer.matters(state, (instruction.end, instruction.end), body):
-            way = machine.explorer.open(state, body, negated(words) if instruction.until else words)
-            if way is not None:
-                way.frame.blocks = (*frame.blocks[:-1], replace(block, rounds=_MAX_ROUNDS))
+    body = (frame.position, instruction.end)
+    is_skipped = not wanted and block.rounds == 0 and bool(state.status_hangs)
+    if is_skipped and machine.explorer.wants(state, (instruction.end,) * 2, body):
+        way = machine.explorer.open(state, body, negated(words) if instruction.until else words)
+        way.frame.blocks = (*frame.blocks[:-1], replace(block, rounds=_MAX_ROUNDS))
     frame.blocks = frame.blocks[:-1]
     frame.position = instruction.end
     state.succeed()

@@ -11,7 +11,7 @@ from klaudit.readers.shell.arithmetic import BadExpressionError, evaluate
 from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.lookup import ArithmeticVariables
 from klaudit.readers.shell.state import Value
-from klaudit.readers.shell.text import cut, hangs_on, plain
+from klaudit.readers.shell.text import Text, cut, hangs_on, plain
 from klaudit.readers.shell.words import Assignment
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _one(machine: Machine, call: Call, builtin: str, letters: str, assignment: A
     _export(machine, builtin, letters, assignment.name)
 
 
-def _from_text(machine: Machine, builtin: str, letters: str, text: tuple) -> None:
+def _from_text(machine: Machine, builtin: str, letters: str, text: Text) -> None:
     """An argument that only expansion has made an assignment."""
     characters = plain(text)
     name, _, _ = characters.partition("=")

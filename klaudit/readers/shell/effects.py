@@ -9,10 +9,60 @@ from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.program import Define, Evaluate, ForEach, Instruction, Run
 
 _HARMLESS = frozenset(
-    ["echo", "printf", "true", "false", ":", "mkdir", "rm", "cp", "mv", "ls", "cat", "sleep", "wait", "touch", "chmod", "kill", "pkill", "trap", "date", "set", "shopt", "ulimit", "pip", "pip3", "apt", "apt-get", "git", "wget", "curl", "tee", "tail", "head"]
+    [
+        "echo",
+        "printf",
+        "true",
+        "false",
+        ":",
+        "mkdir",
+        "rm",
+        "cp",
+        "mv",
+        "ls",
+        "cat",
+        "sleep",
+        "wait",
+        "touch",
+        "chmod",
+        "kill",
+        "pkill",
+        "trap",
+        "date",
+        "set",
+        "shopt",
+        "ulimit",
+        "pip",
+        "pip3",
+        "apt",
+        "apt-get",
+        "git",
+        "wget",
+        "curl",
+        "tee",
+        "tail",
+        "head",
+    ]
 )
 _LEAVING = frozenset({"exit", "return", "break", "continue"})
-_CHANGING = frozenset(["export", "local", "declare", "readonly", "typeset", "cd", "pushd", "popd", "shift", "unset", "read", "mapfile", "readarray", "let"])
+_CHANGING = frozenset(
+    [
+        "export",
+        "local",
+        "declare",
+        "readonly",
+        "typeset",
+        "cd",
+        "pushd",
+        "popd",
+        "shift",
+        "unset",
+        "read",
+        "mapfile",
+        "readarray",
+        "let",
+    ]
+)
 _ANYTHING = frozenset({"source", ".", "eval"})
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from klaudit.readers.shell.builtins import BUILTINS
-from klaudit.readers.shell.utilities import UTILITIES, run_utility
-
 from klaudit.readers.shell import assignments
+from klaudit.readers.shell.builtins import BUILTINS
 from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.carried import Carried, carried_code
 from klaudit.readers.shell.expand import Expander
@@ -15,7 +13,9 @@ from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.program import Run
 from klaudit.readers.shell.state import Frame, Function, Options, Value, Variable
 from klaudit.readers.shell.text import EMPTY, Place, Text, hangs_on
+from klaudit.readers.shell.utilities import UTILITIES, run_utility
 from klaudit.readers.shell.words import SimpleCommand, Word
+from klaudit.readers.shell.xargs import run_xargs
 
 if TYPE_CHECKING:
     from klaudit.readers.shell.machine import Machine
@@ -28,7 +28,7 @@ def run_command(machine: Machine, instruction: Run) -> None:
     expander = Expander(machine, frame.code)
     position, depth = frame.position - 1, len(state.frames)
     machine.substitution_status = None
-    fields, sites = _expanded(expander, command)
+    fields, sites = _expanded(machine, expander, command)
     if fields:
         _with_redirections(machine, Call(command, expander, fields, sites, instruction.tested))
     else:
@@ -38,9 +38,10 @@ def run_command(machine: Machine, instruction: Run) -> None:
         machine.check_failure(instruction.tested)
 
 
-def _expanded(expander: Expander, command: SimpleCommand) -> tuple[list[Field], list[Place]]:
+def _expanded(machine: Machine, expander: Expander, command: SimpleCommand) -> tuple[list[Field], list[Place]]:
     fields: list[Field] = []
     sites: list[Place] = []
+    machine.budget.take_words(len(command.words))  # also those that are simple
     for word in command.words:
         place = expander.code.place(word.start, word.end)
         found = expander.fields(word) if isinstance(word, Word) else [Field(EMPTY)]  # an assignment: see declarations
@@ -175,6 +176,8 @@ def _prefix_values(call: Call) -> list[tuple[str, Text]]:
 def _start(machine: Machine, call: Call) -> None:
     """A program of its own; and the code that its words carry, if they do."""
     state, prefix = machine.state, _prefix_values(call)
+    if call.name == "xargs" and run_xargs(machine, call):
+        return
     machine.start(call.fields, call.sites, call.place, prefix)
     machine.write_unknown(call.place)
     state.succeed(True, (call.name or "?",))
@@ -188,7 +191,11 @@ def _run_carried(machine: Machine, call: Call, carried: Carried, prefix: list[tu
     frame = state.child_frame("subshell", 0)
     frame.code = carried.code
     frame.instructions = machine.instructions(carried.code)
-    frame.positional, frame.name, frame.file = carried.positional, carried.name or frame.name, carried.file or frame.file
+    frame.positional, frame.name, frame.file = (
+        carried.positional,
+        carried.name or frame.name,
+        carried.file or frame.file,
+    )
     frame.is_tested = False
     if not machine.push(frame):
         return

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from klaudit.readers.shell.arithmetic import evaluate
 from klaudit.readers.shell.braces import expand_braces
+from klaudit.readers.shell.budget import Budget
 from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.fields import Chunk, Field, joined, split
 from klaudit.readers.shell.lexer import Lexer
@@ -24,12 +25,10 @@ class Host(Protocol):
     """What expansions need from the machine that runs them."""
 
     state: State
+    budget: Budget
 
     def substitute(self, code: Code, part: Substitution) -> Text:
         """What the commands of a substitution print."""
-
-    def spend(self, characters: int) -> None:
-        """Count characters produced.  Raises when there are far too many."""
 
 
 class Expander:
@@ -50,7 +49,9 @@ class Expander:
         for each in expand_braces(word, self.code.text):
             is_assignment = _ASSIGNMENT.match(self.code.text, each.start, each.end) is not None
             fields += split(self.chunks(each, is_assigned=is_assignment), self.host.state.ifs())
-        self.host.spend(sum([len(piece.text) for field in fields for piece in field.text]))
+        budget = self.host.budget
+        budget.take_words(len(fields))
+        budget.take_characters(sum([len(piece.text) for field in fields for piece in field.text]))
         return fields
 
     def text(self, word: Word, *, is_assigned: bool = False) -> Text:
@@ -68,7 +69,7 @@ class Expander:
         is_alone = len(word.parts) == 1
         code = self.code
         for index, part in enumerate(word.parts):
-            if type(part) is Plain:
+            if isinstance(part, Plain):
                 start, end, quoted = part
                 if quoted:
                     chunks.append(Chunk(code.written(start, end), "quoted"))
@@ -121,9 +122,13 @@ class Expander:
         return (Fragment(part.characters, place.source, place.start, place.end),) if part.characters else EMPTY
 
     def _expanded(self, part: Parameter | Substitution | Arithmetic) -> list[Chunk]:
-        if isinstance(part, Parameter):
-            return expand_parameter(self, part)
         mode: Literal["quoted", "split"] = "quoted" if part.quoted else "split"
+        if isinstance(part, Parameter):
+            if not (part.operator or part.prefix or part.subscript):  # the short way for most
+                variable = self.host.state.variables.get(part.name)
+                if variable is not None and not variable.refers_to and (scalar := variable.scalar) is not None:
+                    return [Chunk(scalar.text, mode)]
+            return expand_parameter(self, part)
         if isinstance(part, Substitution):
             return [Chunk(self.host.substitute(self.code, part), mode)]
         place = self.code.place(part.start, part.end)

@@ -16,7 +16,7 @@ from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.effects import effects
 from klaudit.readers.shell.program import Range
 from klaudit.readers.shell.state import State, Value
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, decode, owned_by
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, decode, from_bytes, owned_by
 
 _MAX_WORDS = 160
 _BLANKS = re.compile(r"(?:\s|\\\n)+")
@@ -54,8 +54,8 @@ class Explorer:
         self.is_nested = False  # inside a substitution, whose command cannot be gone on with
         self._budget = budget
         self._ways: deque[Way] = deque()
-        self._opened: set[tuple[int, int, int]] = set()
-        self._keep: list[object] = []  # programs whose identity is in `_opened`
+        self._settled: set[tuple[int, int, int]] = set()  # (program, position, start of the arm) asked for before
+        self._kept: list[object] = []  # the programs whose identities these are
 
     def next_way(self) -> Way | None:
         return self._ways.popleft() if self._ways else None
@@ -64,37 +64,28 @@ class Explorer:
         """Whether branches met now are to be followed."""
         return not self.is_nested and self._budget.runs > 0 and (self.region is None or self.region.contains(state))
 
-    def matters(self, state: State, taken: Range, other: Range) -> bool:
-        """Whether going the `other` way instead of the one `taken` can start another command."""
+    def wants(self, state: State, taken: Range, other: Range) -> bool:
+        """Whether to follow the `other` way as well: it is asked for the first time and can start another command."""
+        if not self.is_open(state):
+            return False
         frame = state.frame
+        key = (id(frame.instructions), frame.position, other[0])
+        if key in self._settled:
+            return False
+        self._settled.add(key)
+        self._kept.append(frame.instructions)
         return (
             effects(frame.instructions, *other, frame.code, state.functions).matter_when_run
             or effects(frame.instructions, *taken, frame.code, state.functions).matter_when_skipped
         )
 
-    def open(
-        self,
-        state: State,
-        arm: Range,
-        assumption: str,
-        refinement: Refinement | None = None,
-        *,
-        holds: bool = True,
-    ) -> State | None:
-        """A copy of `state` at the start of an arm, queued with its assumption; None if that arm was opened before."""
-        frame = state.frame
-        key = (id(frame.instructions), frame.position, arm[0])
-        if key in self._opened or self._budget.runs <= 0:
-            return None
-        self._opened.add(key)
-        self._keep.append(frame.instructions)
+    def open(self, state: State, arm: Range, assumption: str) -> State:
+        """A copy of `state` at the start of an arm, to be followed later under an assumption."""
         self._budget.runs -= 1
         way = state.copy()
         way.frame.position = arm[0]
         way.assumes = (*state.assumes, assumption)
-        if refinement is not None:
-            refine(way, refinement, holds, frame.code.place(0, 0))
-        self._ways.append(Way(way, Region(len(way.frames), frame.code, *arm)))
+        self._ways.append(Way(way, Region(len(way.frames), way.frame.code, *arm)))
         return way
 
 
@@ -105,14 +96,14 @@ def refine(state: State, refinement: Refinement, holds: bool, place: Place) -> N
         if refinement.when == holds:
             give(state, name, owned_by(value, name, None))
     elif refinement.when == holds:
-        give(state, name, something(name, place))
+        give(state, name, something((name,), place))
     else:
         give(state, name, EMPTY)
 
 
-def something(name: str, place: Place) -> Text:
+def something(hangs: tuple[str, ...], place: Place) -> Text:
     """A text of which nothing is known but that it is not empty."""
-    return (Fragment(SOMETHING, place.source, place.start, place.start, hangs_on=(name,)),)
+    return (Fragment(SOMETHING, place.source, place.start, place.start, hangs_on=hangs),)
 
 
 def give(state: State, name: str, value: Text) -> None:
@@ -136,7 +127,7 @@ def in_words(code: Code, start: int, end: int) -> str:
         if not any(symbol in inner for symbol in ("]]", " ] ", " && [", " || [")):
             text = inner.strip()
     if len(text) > _MAX_WORDS:
-        text = text[: _MAX_WORDS - 2] + " …".encode().decode("latin-1")
+        text = text[: _MAX_WORDS - 2] + from_bytes(" …".encode())
     return decode(text)
 
 

@@ -17,7 +17,8 @@ class Chunk(NamedTuple):
     """Part of a word after expansion.
 
     `plain` characters were written unquoted, `quoted` ones inside quotes; `split` ones come from an unquoted expansion and may fall
-    apart into several words.  `break` ends a word inside `"$@"`; its text stands between them where nothing is split.  `place` is the word that gave all of an array's element.
+    apart into several words.  `break` ends a word inside `"$@"`; its text stands between them where nothing is split.  `place` is the
+    word that gave all of an array's element.
     """
 
     text: Text
@@ -50,7 +51,7 @@ def _unbroken(chunks: Sequence[Chunk]) -> Text | None:
     """All chunks together if nothing in them splits, which is nearly always so."""
     pieces: Text = EMPTY
     for text, mode, _ in chunks:
-        if mode == "break" or (mode == "split" and any([_BLANK.search(fragment.text) for fragment in text])):
+        if mode == "break" or (mode == "split" and any(_BLANK.search(fragment.text) for fragment in text)):
             return None
         pieces += text
     return pieces

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 
 _BLANKS = re.compile(r"(?:[ \t]|\\\r?\n|\r(?=\n))+")
-_SIMPLE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./\[\]*?^!-]+(?=[ \t\n;&|)]|\Z)")  # no quotes, expansions, braces: most words
+_SIMPLE_WORD = re.compile(
+    r"[A-Za-z0-9_@%+=:,./\[\]*?^!-]+(?=[ \t\n;&|)]|\Z)"
+)  # no quotes, expansions, braces: most words
 _NEXT_SIMPLE_WORD = re.compile(_BLANKS.pattern + f"({_SIMPLE_WORD.pattern})")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(?:\[((?:[^\]\[]|\[[^\]]*\])*)\])?(\+?)=", re.ASCII)
 _KEY = re.compile(r"\[((?:[^\]\[\n]|\[[^\]\n]*\])*)\]=")
@@ -33,7 +35,7 @@ class Lexer:
     def __init__(self, code: Code) -> None:
         self._code = code
         self._text = code.text
-        self._parts = PartReader(code.text)
+        self._parts = PartReader(code.text, code.scanner)
 
     def simple_command(self, position: int) -> SimpleCommand:
         """The simple command that starts at `position`; it ends at an operator, a newline or a comment, as in bash."""

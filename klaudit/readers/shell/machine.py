@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from klaudit.model import Problem
@@ -21,15 +22,26 @@ from klaudit.readers.shell.parameters import UnsetVariableError
 from klaudit.readers.shell.parse import parse
 from klaudit.readers.shell.program import Instruction, Range, Run
 from klaudit.readers.shell.state import MAX_FRAMES, ROOT, Frame, State, Value, Variable
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, cut, decode, hangs_on, length
+from klaudit.readers.shell.text import (
+    EMPTY,
+    PRINTED,
+    Fragment,
+    Place,
+    Text,
+    at_place,
+    cut,
+    decode,
+    from_bytes,
+    hangs_on,
+    length,
+)
 from klaudit.readers.shell.words import Redirect, Substitution
 from klaudit.readers.source import Source
 
 _MAX_NESTING = 20  # substitutions inside substitutions
+_STEPS_TO_PARSE = 10
 _MAX_NAME = 80
 _BLANKS = re.compile(r"(?:\s|\\\n)+")
-
-PRINTED = "\0printed"  # what commands print hangs on this, until the substitution that reads it gives it a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +81,18 @@ class Machine:
         self.state.frames.append(Frame(code, self.instructions(code), 0, "script", tuple(arguments), name, name))
         try:
             self._advance()
+        except ExhaustedError as error:
+            self.problem(code.place(0, 0), f"script not followed to its end: {error}")
+            return
+        with suppress(ExhaustedError):  # what other ways would start is never complete
             while (way := self.explorer.next_way()) is not None:
                 self.state, self.explorer.region = way.state, way.region
                 self._advance()
-        except ExhaustedError as error:
-            self.problem(code.place(0, 0), f"script not followed to its end: {error}")
 
     def instructions(self, code: Code) -> list[Instruction]:
         """The code's instructions; its syntax errors are reported once."""
+        if code.program is None:
+            self.budget.take_step(_STEPS_TO_PARSE)
         program = parse(code)
         if id(program.instructions) not in self._read:
             self._read[id(program.instructions)] = program.instructions
@@ -88,7 +104,7 @@ class Machine:
         """A script of the tree as code, the same each time."""
         code = self._codes.get(source.path)
         if code is None:
-            code = self._codes[source.path] = Code(source.data.decode("latin-1"), source)
+            code = self._codes[source.path] = Code(from_bytes(source.data), source)
         return code
 
     def _advance(self) -> None:
@@ -141,9 +157,9 @@ class Machine:
     def check_failure(self, tested: bool) -> None:
         """`set -e`: a failure that nothing looks at ends the script, if it is sure."""
         state = self.state
-        if state.status and state.options.errexit and not tested and not state.status_hangs:
-            if not state.has_ended and not state.frame.is_tested:
-                state.leave_subshell()
+        is_failure = state.status != 0 and not state.status_hangs and not tested
+        if is_failure and state.options.errexit and not state.has_ended and not state.frame.is_tested:
+            state.leave_subshell()
 
     def stop_at_unset(self, name: str) -> None:
         """The instruction just begun needs a variable that is not set: the script ends, but may go on if it is set from outside."""
@@ -163,10 +179,10 @@ class Machine:
 
     def _go_on_with(self, name: str, position: int) -> None:
         state, frame = self.state, self.state.frame
-        if self.explorer.is_open(state):
-            way = self.explorer.open(state, (position, len(frame.instructions)), f"${name} is set")
-            if way is not None:
-                give(way, name, something(name, frame.code.place(0, 0)))
+        rest = (position, len(frame.instructions))
+        if self.explorer.wants(state, rest, rest):
+            way = self.explorer.open(state, rest, f"${name} is set")
+            give(way, name, something((name,), frame.code.place(0, 0)))
 
     def note_test(self, code: Code, start: int, end: int, refinement: Refinement | None) -> None:
         """Remember what the test between two positions, just done, says about a variable."""
@@ -181,9 +197,6 @@ class Machine:
         return refinement if is_it else None
 
     # --- what expansions and tests ask for -----------------------------------------------------------------------------------------
-
-    def spend(self, characters: int) -> None:
-        self.budget.take_characters(characters)
 
     def find_file(self, path: str) -> Source | None:
         return self.files.find(path, self.state.directory, self.state.frame.file)
@@ -242,7 +255,7 @@ class Machine:
         state = self.state
         if state.output is not None:
             state.output += text
-            self.spend(length(text) + len(state.output))
+            self.budget.take_characters(length(text) + len(state.output))
 
     def write_unknown(self, place: Place) -> None:
         """Print what cannot be known."""
@@ -282,7 +295,7 @@ class Machine:
         source = self.files.content(name, self.state.directory, self.state.frame.file)
         if source is None:
             return None
-        return (Fragment(source.data.decode("latin-1"), source, 0, len(source.data)),) if source.data else EMPTY
+        return (Fragment(from_bytes(source.data), source, 0, len(source.data)),) if source.data else EMPTY
 
 
 def _named(code: Code, part: Substitution) -> str:

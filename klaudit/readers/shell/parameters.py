@@ -150,7 +150,11 @@ class _Expansion:
         kept = [
             chunk._replace(
                 text=self._uncertain(owned_by(chunk.text, name, None), hangs),
-                mode="quoted" if self._part.quoted and chunk.mode != "break" else "split" if chunk.mode == "plain" else chunk.mode,
+                mode="quoted"
+                if self._part.quoted and chunk.mode != "break"
+                else "split"
+                if chunk.mode == "plain"
+                else chunk.mode,
             )
             for chunk in chunks
         ]
@@ -279,7 +283,7 @@ class _Expansion:
         else:
             matches = glob.find_all(characters, only_first=operator == "/")
         pieces, position = list[Fragment](), 0
-        self._expander.host.spend(len(matches) * length(replacement))
+        self._expander.host.budget.take_characters(len(matches) * length(replacement))
         for start, end in matches:
             pieces += cut(text, position, start) if start > position else EMPTY
             pieces += replacement

@@ -10,6 +10,7 @@ import re
 from typing import TypeVar
 
 from klaudit.readers.shell.code import Code
+from klaudit.readers.shell.cursor import Cursor, UnreadableStatementError
 from klaudit.readers.shell.lexer import Lexer
 from klaudit.readers.shell.program import (
     Branch,
@@ -17,7 +18,6 @@ from klaudit.readers.shell.program import (
     Define,
     Evaluate,
     ForEach,
-    Instruction,
     Jump,
     Loop,
     LoopTest,
@@ -35,31 +35,21 @@ from klaudit.readers.shell.program import (
     insert,
     mark_tested,
 )
-from klaudit.readers.shell.scan import closing
 from klaudit.readers.shell.words import Word
 
-_I = TypeVar("_I", bound=Instruction)
 _C = TypeVar("_C", Branch, LoopTest)
 
 _MAX_DEPTH = 40  # compound commands inside compound commands
+_MAX_STAGES = 100  # of one pipeline
 _MAX_ERRORS = 50  # a file with more statements that cannot be read is no script
 
 _DELIMITED = r"(?=[\s;&|()<>]|\\\n|\Z)"
 _RESERVED = re.compile(rf"(?:if|while|until|for|select|case|function|coproc|time|!|\{{|\[\[){_DELIMITED}")
 _STOP = re.compile(rf"(?:then|elif|else|fi|do|done|esac|\}}){_DELIMITED}|;;&|;;|;&|\)")
 _FUNCTION = re.compile(r"([^\s\\'\"`$|&;<>(){}=#][^\s\\'\"`$|&;<>()=]*)[ \t]*\([ \t]*\)")
-_NAME = re.compile(r"[^\s;&|()<>]+")
 _IN = re.compile(rf"in{_DELIMITED}")
 _EMPTY_PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _TIME_OPTION = re.compile(r"[ \t]*-p(?=\s)")
-_BLANKS = re.compile(r"(?:[ \t]|\\\r?\n|\r(?=\n))*")
-_BETWEEN = re.compile(r"(?:[ \t\r]|\\\r?\n|#[^\n]*)*")
-
-
-class _UnreadableStatementError(Exception):
-    def __init__(self, position: int, message: str) -> None:
-        super().__init__(message)
-        self.position = position
 
 
 def parse(code: Code) -> Program:
@@ -69,134 +59,134 @@ def parse(code: Code) -> Program:
     return code.program
 
 
-class _Parser:
+class _Parser(Cursor):
     """Recursive descent that emits instructions as it goes; what turns out to be wrapped by something is wrapped afterwards."""
 
     def __init__(self, code: Code) -> None:
-        self._code = code
-        self._text = code.text
+        super().__init__(code)
         self._lexer = Lexer(code)
-        self._out: list[Instruction] = []
         self._errors: list[tuple[int, str]] = []
-        self._at = 0
         self._last_end = 0  # where the last command ended
         self._depth = 0
 
     def program(self) -> Program:
-        while not self._skip_between() and len(self._errors) < _MAX_ERRORS:
-            start, size = self._at, len(self._out)
-            if self._errors and (stray := _STOP.match(self._text, start)):  # the end of a statement that was not read
-                self._at = stray.end()
+        while not self.skip_between() and len(self._errors) < _MAX_ERRORS:
+            start, size = self.at, len(self.out)
+            if self._errors and (stray := _STOP.match(self.text, start)):  # the end of a statement that was not read
+                self.at = stray.end()
                 continue
             try:
                 self._statement()
-            except _UnreadableStatementError as error:
+            except UnreadableStatementError as error:
                 self._errors.append((error.position, str(error)))
-                del self._out[size:]
+                del self.out[size:]
                 self._depth = 0
-                self._at = self._next_line(start)
-        self._out.append(Return())
-        return Program(self._out, self._errors)
+                self.at = self.next_line(start)
+        self.out.append(Return())
+        return Program(self.out, self._errors)
 
     # --- lists and pipelines -------------------------------------------------------------------------------------------------------
 
     def _list(self, *stops: str) -> str:
         """Statements up to one of these words, which is consumed."""
-        while not self._skip_between():
-            if stop := _STOP.match(self._text, self._at):
+        while not self.skip_between():
+            if stop := _STOP.match(self.text, self.at):
                 if stop.group() not in stops:
-                    raise self._unexpected()
-                self._at = stop.end()
+                    raise self.unexpected()
+                self.at = stop.end()
                 return stop.group()
             self._statement()
-        raise _UnreadableStatementError(self._at, "unexpected end of the script")
+        raise UnreadableStatementError(self.at, "unexpected end of the script")
 
     def _statement(self) -> None:
         """`a && b || c`, up to and including a `;` or `&`."""
-        first = len(self._out)
+        first = len(self.out)
         self._and_or()
-        self._skip_blanks()
-        following = self._text[self._at : self._at + 2]
+        self.skip_blanks()
+        following = self.text[self.at : self.at + 2]
         if following[:1] == "&":
-            self._wrap(first, len(self._out), Subshell())
-            self._out.append(Succeed())
-            self._at += 1
+            self.wrap(first, len(self.out), Subshell())
+            self.out.append(Succeed())
+            self.at += 1
         elif following[:1] == ";" and following not in (";;", ";&"):
-            self._at += 1
-        elif following and following[0] not in "\n#\r" and not _STOP.match(self._text, self._at):
-            raise self._unexpected()
+            self.at += 1
+        elif following and following[0] not in "\n#\r" and not _STOP.match(self.text, self.at):
+            raise self.unexpected()
 
     def _and_or(self) -> None:
-        first, start, branches = len(self._out), self._at, list[Branch]()
+        first, start, branches = len(self.out), self.at, list[Branch]()
         self._pipeline()
-        while self._text.startswith(("&&", "||"), self._skip_blanks()):
-            mark_tested(self._out, first, len(self._out))
-            branches.append(self._add(Branch(self._text[self._at] == "|", (start, self._last_end))))
-            self._at += 2
-            self._skip_between()
+        while self.text.startswith(("&&", "||"), self.skip_blanks()):
+            mark_tested(self.out, first, len(self.out))
+            first = len(self.out)
+            branches.append(self.add(Branch(self.text[self.at] == "|", (start, self._last_end))))
+            self.at += 2
+            self.skip_between()
             self._pipeline()
-            branches[-1].target = len(self._out)
+            branches[-1].target = len(self.out)
         for branch in branches:
-            branch.join = len(self._out)
+            branch.join = len(self.out)
 
     def _pipeline(self) -> None:
-        first, is_negated = len(self._out), False
-        while (prefix := _RESERVED.match(self._text, self._at)) and prefix.group() in ("!", "time"):
+        first, is_negated = len(self.out), False
+        while (prefix := _RESERVED.match(self.text, self.at)) and prefix.group() in ("!", "time"):
             is_negated ^= prefix.group() == "!"
-            self._at = prefix.end()
-            if prefix.group() == "time" and (option := _TIME_OPTION.match(self._text, self._at)):
-                self._at = option.end()
-            self._skip_blanks()
+            self.at = prefix.end()
+            if prefix.group() == "time" and (option := _TIME_OPTION.match(self.text, self.at)):
+                self.at = option.end()
+            self.skip_blanks()
         stages = [first]
         self._command()
-        while self._text.startswith("|", self._skip_blanks()) and not self._text.startswith("||", self._at):
-            self._at += 2 if self._text.startswith("|&", self._at) else 1
-            self._skip_between()
-            stages.append(len(self._out))
+        while self.text.startswith("|", self.skip_blanks()) and not self.text.startswith("||", self.at):
+            if len(stages) == _MAX_STAGES:
+                raise UnreadableStatementError(self.at, "pipeline too long")
+            self.at += 2 if self.text.startswith("|&", self.at) else 1
+            self.skip_between()
+            stages.append(len(self.out))
             self._command()
         if len(stages) > 1:
-            ends = [*stages[1:], len(self._out)]
-            mark_tested(self._out, first, stages[-1])
+            ends = [*stages[1:], len(self.out)]
+            mark_tested(self.out, first, stages[-1])
             for index in reversed(range(len(stages))):
-                self._wrap(stages[index], ends[index], Stage(index == 0, index == len(stages) - 1))
+                self.wrap(stages[index], ends[index], Stage(index == 0, index == len(stages) - 1))
         if is_negated:
-            mark_tested(self._out, first, len(self._out))
-            self._out.append(Negate())
+            mark_tested(self.out, first, len(self.out))
+            self.out.append(Negate())
 
     # --- commands --------------------------------------------------------------------------------------------------------------------
 
     def _command(self) -> None:
-        text, start, first = self._text, self._at, len(self._out)
+        text, start, first = self.text, self.at, len(self.out)
         reserved = _RESERVED.match(text, start)
         if reserved is None and not text.startswith("(", start):
             if function := _FUNCTION.match(text, start):
-                self._at = function.end()
+                self.at = function.end()
                 self._function(function[1])
             else:
                 self._simple()
             return
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise _UnreadableStatementError(start, "commands nested too deeply")
+            raise UnreadableStatementError(start, "commands nested too deeply")
         if reserved is None:
             self._parenthesised()
         else:
-            self._at = reserved.end()
+            self.at = reserved.end()
             self._compound(reserved.group(), first)
         self._depth -= 1
-        redirects, self._at = self._lexer.redirects(self._at)
+        redirects, self.at = self._lexer.redirects(self.at)
         if redirects:
-            insert(self._out, first, Redirected(redirects))
-            self._out.append(Restore())
-        self._last_end = self._at
+            insert(self.out, first, Redirected(redirects))
+            self.out.append(Restore())
+        self._last_end = self.at
 
     def _compound(self, word: str, first: int) -> None:
         if word == "{":
             self._list("}")
         elif word == "[[":
-            end = self._lexer.brackets_end(self._at)
-            self._out.append(Evaluate("[[", (self._at, end)))
-            self._at = self._after(end, "]]")
+            end = self._lexer.brackets_end(self.at)
+            self.out.append(Evaluate("[[", (self.at, end)))
+            self.at = self.after(end, "]]")
         elif word == "if":
             self._if()
         elif word in ("while", "until"):
@@ -204,46 +194,46 @@ class _Parser:
         elif word == "case":
             self._case()
         elif word == "function":
-            self._skip_blanks()
-            name = self._take_name()
-            if parentheses := _EMPTY_PARENTHESES.match(self._text, self._at):
-                self._at = parentheses.end()
+            self.skip_blanks()
+            name = self.take_name()
+            if parentheses := _EMPTY_PARENTHESES.match(self.text, self.at):
+                self.at = parentheses.end()
             self._function(name)
         elif word in ("for", "select"):
             self._for()
             if word == "select":  # it asks the user
-                del self._out[first:]
+                del self.out[first:]
         else:  # coproc
-            self._skip_blanks()
+            self.skip_blanks()
             self._command()
 
     def _simple(self) -> None:
-        if _STOP.match(self._text, self._at):
-            raise self._unexpected()
-        command = self._lexer.simple_command(self._at)
+        if _STOP.match(self.text, self.at):
+            raise self.unexpected()
+        command = self._lexer.simple_command(self.at)
         unterminated = self._lexer.take_unterminated()
         if unterminated is not None:
-            raise _UnreadableStatementError(unterminated, "quote or expansion without an end")
-        if command.end == self._at:
-            raise self._unexpected()
+            raise UnreadableStatementError(unterminated, "quote or expansion without an end")
+        if command.end == self.at:
+            raise self.unexpected()
         if any(not each.target.parts and each.operator not in ("<<", "<<<") for each in command.redirects):
-            self._errors.append((self._at, "redirection without a target"))
-        self._out.append(Run(command))
-        self._at, self._last_end = command.end, command.words_end
+            self._errors.append((self.at, "redirection without a target"))
+        self.out.append(Run(command))
+        self.at, self._last_end = command.end, command.words_end
 
     def _parenthesised(self) -> None:
-        text, start = self._text, self._at
+        text, start = self.text, self.at
         if text.startswith("((", start):
-            end = closing(text, start + 2, "a")
+            end = self.code.scanner.closing(start + 2, "a")
             if text.startswith("))", end):
-                self._out.append(Evaluate("((", (start + 2, end)))
-                self._at = end + 2
+                self.out.append(Evaluate("((", (start + 2, end)))
+                self.at = end + 2
                 return
-        self._at += 1
-        subshell = self._add(Subshell())
+        self.at += 1
+        subshell = self.add(Subshell())
         self._list(")")
-        self._out.append(Return())
-        subshell.end = len(self._out)
+        self.out.append(Return())
+        subshell.end = len(self.out)
 
     def _if(self) -> None:
         jumps, branches, word = list[Jump](), list[Branch](), "if"
@@ -252,167 +242,120 @@ class _Parser:
             branches.append(branch)
             word = self._list("elif", "else", "fi")
             if word != "fi":
-                jumps.append(self._add(Jump()))
-            branch.target = len(self._out)
+                jumps.append(self.add(Jump()))
+            branch.target = len(self.out)
         if word == "else":
             self._list("fi")
         for jump in jumps:
-            jump.target = len(self._out)
+            jump.target = len(self.out)
         for branch in branches:
-            branch.join = len(self._out)
+            branch.join = len(self.out)
 
     def _condition(self, stop: str, test: _C) -> _C:
         """Commands whose outcome `test` looks at."""
-        self._skip_between()
-        first, start = len(self._out), self._at
+        self.skip_between()
+        first, start = len(self.out), self.at
         self._list(stop)
-        mark_tested(self._out, first, len(self._out))
+        mark_tested(self.out, first, len(self.out))
         test.condition = (start, max(self._last_end, start))
-        return self._add(test)
+        return self.add(test)
 
     def _while(self, until: bool) -> None:
-        loop = self._add(Loop())
-        loop.again = len(self._out)
+        loop = self.add(Loop())
+        loop.again = len(self.out)
         test = self._condition("do", LoopTest(until, (0, 0)))
         self._list("done")
-        self._out.append(Jump(loop.again))
-        loop.end = test.end = len(self._out)
+        self.out.append(Jump(loop.again))
+        loop.end = test.end = len(self.out)
 
     def _for(self) -> None:
-        self._skip_blanks()
-        if self._text.startswith("((", self._at):
+        self.skip_blanks()
+        if self.text.startswith("((", self.at):
             self._counting_for()
             return
-        name, words = self._take_name(), None
-        self._skip_between()
-        if found := _IN.match(self._text, self._at):
-            words, self._at = self._lexer.words(found.end())
-        each = self._add(ForEach(name, words))
-        again = len(self._out)
-        following = self._add(Next(name))
+        name, words = self.take_name(), None
+        self.skip_between()
+        if found := _IN.match(self.text, self.at):
+            words, self.at = self._lexer.words(found.end())
+        each = self.add(ForEach(name, words))
+        again = len(self.out)
+        following = self.add(Next(name))
         self._loop_body()
-        self._out.append(Jump(again))
-        each.end = following.end = len(self._out)
+        self.out.append(Jump(again))
+        each.end = following.end = len(self.out)
 
     def _counting_for(self) -> None:
         """`for ((first; condition; update))`."""
-        end = closing(self._text, self._at + 2, "a")
-        first, condition, update = _header(self._text, self._at + 2, end)
-        self._at = self._after(end, "))")
-        self._out.append(Evaluate("((", first, True))
-        loop, test_at = self._add(Loop()), len(self._out)
-        is_endless = not self._text[slice(*condition)].strip()
-        self._out.append(Succeed() if is_endless else Evaluate("((", condition, True))
-        test = self._add(LoopTest(False, condition))
+        end = self.code.scanner.closing(self.at + 2, "a")
+        first, condition, update = _header(self.text, self.at + 2, end)
+        self.at = self.after(end, "))")
+        self.out.append(Evaluate("((", first, True))
+        loop, test_at = self.add(Loop()), len(self.out)
+        is_endless = not self.text[slice(*condition)].strip()
+        self.out.append(Succeed() if is_endless else Evaluate("((", condition, True))
+        test = self.add(LoopTest(False, condition))
         self._loop_body()
-        loop.again = len(self._out)
-        self._out.append(Evaluate("((", update, True))
-        self._out.append(Jump(test_at))
-        loop.end = test.end = len(self._out)
+        loop.again = len(self.out)
+        self.out.append(Evaluate("((", update, True))
+        self.out.append(Jump(test_at))
+        loop.end = test.end = len(self.out)
 
     def _loop_body(self) -> None:
-        self._skip_blanks()
-        if self._text.startswith(";", self._at):
-            self._at += 1
-        self._skip_between()
-        opener = "{" if self._text.startswith("{", self._at) else "do"
-        if not self._text.startswith(opener, self._at):
-            raise self._unexpected()
-        self._at += len(opener)
+        self.skip_blanks()
+        if self.text.startswith(";", self.at):
+            self.at += 1
+        self.skip_between()
+        opener = "{" if self.text.startswith("{", self.at) else "do"
+        if not self.text.startswith(opener, self.at):
+            raise self.unexpected()
+        self.at += len(opener)
         self._list("}" if opener == "{" else "done")
 
     def _case(self) -> None:
-        self._skip_blanks()
-        subject = self._lexer.word(self._at)
-        self._at = subject.end
-        self._skip_between()
-        if not (found := _IN.match(self._text, self._at)):
-            raise self._unexpected()
-        self._at = found.end()
-        case, jumps, stop = self._add(Case(subject)), list[Jump](), ""
+        self.skip_blanks()
+        subject = self._lexer.word(self.at)
+        self.at = subject.end
+        self.skip_between()
+        if not (found := _IN.match(self.text, self.at)):
+            raise self.unexpected()
+        self.at = found.end()
+        case, jumps, stop = self.add(Case(subject)), list[Jump](), ""
         while stop != "esac":
-            if self._skip_between():
-                raise self._unexpected()
-            if self._text.startswith("esac", self._at):
-                self._at += 4
+            if self.skip_between():
+                raise self.unexpected()
+            if self.text.startswith("esac", self.at):
+                self.at += 4
                 break
-            case.arms.append((self._patterns(), len(self._out)))
+            case.arms.append((self._patterns(), len(self.out)))
             stop = self._list(";;", ";&", ";;&", "esac")
             if stop != ";&":
-                jumps.append(self._add(Jump()))
+                jumps.append(self.add(Jump()))
         for jump in jumps:
-            jump.target = len(self._out)
-        case.join = len(self._out)
+            jump.target = len(self.out)
+        case.join = len(self.out)
 
     def _patterns(self) -> tuple[Word, ...]:
         """`a | b)`, with or without a parenthesis before it."""
         patterns = list[Word]()
-        self._at += self._text.startswith("(", self._at)
+        self.at += self.text.startswith("(", self.at)
         while True:
-            self._skip_blanks()
-            pattern = self._lexer.pattern(self._at, len(self._text), is_regex=False)
+            self.skip_blanks()
+            pattern = self._lexer.pattern(self.at, len(self.text), is_regex=False)
             patterns.append(pattern)
-            self._at = pattern.end
-            closer = self._text[self._skip_blanks() : self._at + 1]
+            self.at = pattern.end
+            closer = self.text[self.skip_blanks() : self.at + 1]
             if closer not in ("|", ")"):
-                raise self._unexpected()
-            self._at += 1
+                raise self.unexpected()
+            self.at += 1
             if closer == ")":
                 return tuple(patterns)
 
     def _function(self, name: str) -> None:
-        define = self._add(Define(name))
-        self._skip_between()
+        define = self.add(Define(name))
+        self.skip_between()
         self._command()
-        self._out.append(Return())
-        define.end = len(self._out)
-
-    # --- reading on --------------------------------------------------------------------------------------------------------------------
-
-    def _add(self, instruction: _I) -> _I:
-        self._out.append(instruction)
-        return instruction
-
-    def _wrap(self, start: int, end: int, opener: Subshell | Stage) -> None:
-        """Make the instructions `start`..`end` the inside of `opener`."""
-        insert(self._out, end, Return())
-        insert(self._out, start, opener)
-        opener.end = end + 2
-
-    def _skip_blanks(self) -> int:
-        blanks = _BLANKS.match(self._text, self._at)
-        self._at = blanks.end() if blanks else self._at
-        return self._at
-
-    def _skip_between(self) -> bool:
-        """Pass blanks, comments, line ends, and the heredocs that follow these.  Whether the text is at its end."""
-        while True:
-            between = _BETWEEN.match(self._text, self._at)
-            self._at = between.end() if between else self._at
-            if not self._text.startswith("\n", self._at):
-                return self._at >= len(self._text)
-            self._at = self._next_line(self._at)
-
-    def _next_line(self, position: int) -> int:
-        end = self._text.find("\n", position)
-        return len(self._text) if end == -1 else self._code.heredocs.get(end, end + 1)
-
-    def _take_name(self) -> str:
-        name = _NAME.match(self._text, self._at)
-        if name is None:
-            raise self._unexpected()
-        self._at = name.end()
-        return name.group()
-
-    def _after(self, end: int, closer: str) -> int:
-        if not self._text.startswith(closer, end):
-            raise _UnreadableStatementError(self._at, f"{closer} is missing")
-        return end + len(closer)
-
-    def _unexpected(self) -> _UnreadableStatementError:
-        word = _NAME.match(self._text, self._at)
-        shown = word.group()[:20] if word else self._text[self._at : self._at + 1].replace("\n", "end of line")
-        return _UnreadableStatementError(self._at, f"unexpected {shown}" if shown else "unexpected end of the script")
+        self.out.append(Return())
+        define.end = len(self.out)
 
 
 def _header(text: str, start: int, end: int) -> tuple[Range, Range, Range]:

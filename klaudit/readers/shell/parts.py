@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Literal as OneOf
 
-from klaudit.readers.shell.scan import closing
+from klaudit.readers.shell.scan import Scanner
+from klaudit.readers.shell.text import from_bytes
 from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Part, Plain, Substitution, Word
 
+_MAX_PARTS = 20_000  # of one word; the rest of it is left as text
 _MAX_NESTING = 40  # expansions inside expansions; deeper ones are left as text
 
 _RUN = re.compile(r"(?:[^\s\\'\"`$|&;<>()]|\r(?!\n)|[\f\v])+")  # bash's blanks are space, tab and newline only
@@ -27,9 +29,10 @@ _ANSI_NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b
 class PartReader:
     """Reads the parts of words out of one text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, scanner: Scanner) -> None:
         self.unterminated: int | None = None  # where a quote or expansion begins that never ends
         self._text = text
+        self._scanner = scanner
         self._nesting = 0
 
     def unquoted(self, position: int, end: int) -> tuple[list[Part], int]:
@@ -47,6 +50,8 @@ class PartReader:
                 position = self._expansion(position, False, parts)
             else:
                 break
+            if len(parts) > _MAX_PARTS:
+                return parts, self._end_of_text(position)
         return parts, min(position, end)
 
     def quoted(self, position: int, end: int, *, heredoc: bool = False) -> list[Part]:
@@ -54,6 +59,9 @@ class PartReader:
         text, parts = self._text, list[Part]()
         run_of, escapable = (_HEREDOC_RUN, "$`\\\n") if heredoc else (_QUOTED_RUN, '$`\\"\n')
         while position < end:
+            if len(parts) > _MAX_PARTS:
+                parts.append(Plain(position, end, True))
+                break
             if run := run_of.match(text, position, end):
                 parts.append(Plain(position, run.end(), True))
                 position = run.end()
@@ -118,7 +126,7 @@ class PartReader:
         return end + 1
 
     def _closing(self, opened: int, position: int, mode: str) -> int:
-        end = closing(self._text, position, mode)
+        end = self._scanner.closing(position, mode)
         return self._end_of_text(opened) if end == len(self._text) else end
 
     def _end_of_text(self, opened: int) -> int:
@@ -128,7 +136,7 @@ class PartReader:
     def _parenthesised(self, position: int, quoted: bool, parts: list[Part]) -> int:
         text = self._text
         if text.startswith("$((", position):
-            end = closing(text, position + 3, "a")
+            end = self._scanner.closing(position + 3, "a")
             if text.startswith("))", end):
                 expression = Word(position + 3, end, tuple(self._nested_quoted(position + 3, end)))
                 parts.append(Arithmetic(position, end + 2, quoted, expression))
@@ -142,10 +150,18 @@ class PartReader:
         text, start = self._text, position
         while position < len(text) and text[position] != "'":
             if text[position] == "\\" and (escape := _ANSI_ESCAPE.match(text, position)):
-                parts.append(Escaped(position, escape.end(), _ansi_characters(escape)))
+                characters, before = _ansi_characters(escape), parts[-1] if parts else None
+                if isinstance(before, Escaped) and before.end == position and not characters.isascii():
+                    parts[-1] = before._replace(
+                        end=escape.end(), characters=before.characters + characters
+                    )  # one letter
+                else:
+                    parts.append(Escaped(position, escape.end(), characters))
                 position = escape.end()
                 continue
-            stop = min((at for at in (text.find("\\", position + 1), text.find("'", position)) if at != -1), default=len(text))
+            stop = min(
+                (at for at in (text.find("\\", position + 1), text.find("'", position)) if at != -1), default=len(text)
+            )
             parts.append(Plain(position, stop, True))
             position = stop
         if position == start:
@@ -156,7 +172,11 @@ class PartReader:
         """`${..}` whose closing brace stands at `end`."""
         text, position, prefix = self._text, start + 2, ""
         after = min(end + 1, len(text))
-        if text[position : position + 1] in ("#", "!") and position + 1 < end and _BRACED_NAME.match(text, position + 1):
+        if (
+            text[position : position + 1] in ("#", "!")
+            and position + 1 < end
+            and _BRACED_NAME.match(text, position + 1)
+        ):
             prefix = text[position]
             position += 1
         name = _BRACED_NAME.match(text, position, end)
@@ -175,16 +195,32 @@ class PartReader:
 
     def _arguments(self, operator: str, position: int, end: int, quoted: bool) -> tuple[Word, Word | None]:
         if operator == ":":
-            colon = _top_level_colon(self._text, position, end)
+            colon = self._top_level_colon(position, end)
             offset = Word(position, colon, tuple(self._nested_quoted(position, colon)))
             length = Word(colon + 1, end, tuple(self._nested_quoted(colon + 1, end))) if colon < end else None
             return offset, length
         if operator[0] == "/":
-            stop = "first" if operator in ("/#", "/%") else "later"  # ${X///y}: the pattern is a slash; ${X/%/y}: there is none
+            # ${X///y}: the pattern is a slash; ${X/%/y}: there is none
+            stop: OneOf["first", "later"] = "first" if operator in ("/#", "/%") else "later"
             pattern = self._argument(position, end, quoted, is_pattern=True, stop_at_slash=stop)
             replacement = self._argument(pattern.end + 1, end, quoted) if pattern.end < end else None
             return pattern, replacement
         return self._argument(position, end, quoted, is_pattern=operator[0] in "#%"), None
+
+    def _top_level_colon(self, position: int, end: int) -> int:
+        """The colon between offset and length of a substring, outside expansions and `?:`; `end` where there is none."""
+        text, questions = self._text, 0
+        while position < end:
+            if text.startswith(("${", "$("), position):
+                position = self._scanner.closing(position + 2, "}" if text[position + 1] == "{" else ")")
+            elif text[position] == "?":
+                questions += 1
+            elif text[position] == ":":
+                if questions == 0:
+                    return position
+                questions -= 1
+            position += 1
+        return end
 
     def _nested_quoted(self, position: int, end: int) -> list[Part]:
         self._nesting += 1
@@ -194,7 +230,13 @@ class PartReader:
             self._nesting -= 1
 
     def _argument(
-        self, position: int, end: int, quoted: bool, *, is_pattern: bool = False, stop_at_slash: OneOf["", "first", "later"] = ""
+        self,
+        position: int,
+        end: int,
+        quoted: bool,
+        *,
+        is_pattern: bool = False,
+        stop_at_slash: OneOf["", "first", "later"] = "",
     ) -> Word:
         """The word after an operator.  Inside double quotes single quotes are plain there, except in a pattern."""
         text, start, parts = self._text, position, list[Part]()
@@ -226,11 +268,11 @@ class PartReader:
 def _ansi_characters(escape: re.Match[str]) -> str:
     byte, short, long, octal, named = escape.groups()
     if byte or octal:
-        return chr(int(byte, 16) if byte else int(octal, 8) & 0xFF)
+        return from_bytes(bytes([int(byte, 16) if byte else int(octal, 8) & 0xFF]))
     if short or long:
         code_point = int(short or long, 16)
         valid = code_point < 0x110000 and not 0xD800 <= code_point < 0xE000
-        return chr(code_point).encode().decode("latin-1") if valid else ""
+        return from_bytes(chr(code_point).encode()) if valid else ""
     return _ANSI_NAMED.get(named, named if named in "\\'\"?" else "\\" + named)
 
 
@@ -246,20 +288,4 @@ def _subscript_end(text: str, position: int, end: int) -> int:
         depth += (text[index] == "[") - (text[index] == "]")
         if depth == 0:
             return index
-    return end
-
-
-def _top_level_colon(text: str, position: int, end: int) -> int:
-    """The colon between offset and length of a substring, outside expansions and `?:`; `end` where there is none."""
-    questions = 0
-    while position < end:
-        if text.startswith(("${", "$("), position):
-            position = closing(text, position + 2, "}" if text[position + 1] == "{" else ")")
-        elif text[position] == "?":
-            questions += 1
-        elif text[position] == ":":
-            if questions == 0:
-                return position
-            questions -= 1
-        position += 1
     return end

@@ -15,8 +15,9 @@ from klaudit.readers.shell.automaton import (
     TooCostlyError,
     reverse,
 )
+from klaudit.readers.shell.text import from_bytes
 
-_ALL = frozenset(map(chr, range(256)))
+_ALL = frozenset(from_bytes(bytes(range(256))))
 _MAX_GROUPS = 20
 
 CLASSES = {
@@ -155,7 +156,7 @@ def parse_bracket(text: str, index: int) -> tuple[frozenset[str], int] | None:
         position += text[position] == "\\" and position + 1 < len(text)
         low = text[position]
         if text[position + 1 : position + 2] == "-" and text[position + 2 : position + 3] not in ("", "]"):
-            allowed.update(map(chr, range(ord(low), ord(text[position + 2]) + 1)))
+            allowed.update(character for character in _ALL if low <= character <= text[position + 2])
             position += 3
         else:
             allowed.add(low)

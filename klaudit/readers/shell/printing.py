@@ -6,10 +6,21 @@ import re
 from collections.abc import Sequence
 
 from klaudit.readers.shell.fields import Field
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, hangs_on, join, plain
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, from_bytes, hangs_on, join, plain
 
 _ESCAPE = re.compile(r"\\(?:0([0-7]{0,3})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|([abeEfnrtv\\\"'c]))")
-_NAMED = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "c": ""}
+_NAMED = {
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "E": "\x1b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "c": "",
+}
 _FORMAT = re.compile(r"%(%|([-+ #0]*)(\d{0,4}|\*)(?:\.(\d{1,4}|\*))?([a-zA-Z]))")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:./#~-]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -103,9 +114,7 @@ def _formatted(found: re.Match[str], argument: Text | None, place: Place) -> Tex
 
 
 def _unescaped_text(text: Text) -> Text:
-    return tuple(
-        piece if "\\" not in piece.text else piece._replace(text=_unescaped(piece.text)) for piece in text
-    )
+    return tuple(piece if "\\" not in piece.text else piece._replace(text=_unescaped(piece.text)) for piece in text)
 
 
 def _unescaped(text: str) -> str:
@@ -113,7 +122,7 @@ def _unescaped(text: str) -> str:
         zero, byte, octal, named = escape.groups()
         if named:
             return _NAMED.get(named, named)
-        return chr((int(byte, 16) if byte else int(zero or octal or "0", 8)) & 0xFF)
+        return from_bytes(bytes([(int(byte, 16) if byte else int(zero or octal or "0", 8)) & 0xFF]))
 
     return _ESCAPE.sub(character, text) if "\\" in text else text
 

@@ -11,7 +11,7 @@ from klaudit.readers.shell.commands import to_commands
 from klaudit.readers.shell.files import Files
 from klaudit.readers.shell.machine import Machine
 from klaudit.readers.shell.state import ROOT, Value, Variable
-from klaudit.readers.shell.text import Fragment
+from klaudit.readers.shell.text import Fragment, from_bytes
 from klaudit.readers.source import Source, UnreadableError
 
 _MAX_BYTES = 4_000_000
@@ -51,10 +51,10 @@ def read_shell(
         key: Variable({0: _given(value, source)}, is_exported=True) for key, value in (environment or {}).items()
     }
     path = posixpath.join(ROOT, source.path if name is None else name)
-    machine.run(Code(data.decode("latin-1"), source), path, given, variables)
+    machine.run(Code(from_bytes(data), source), path, given, variables)
     return ShellDocument(source, to_commands(machine.started), tuple(machine.problems))
 
 
 def _given(text: str, source: Source) -> Value:
     """A text that comes from outside: it is written nowhere in the script."""
-    return Value((Fragment(text.encode().decode("latin-1"), source, 0, 0),))
+    return Value((Fragment(from_bytes(text.encode()), source, 0, 0),))

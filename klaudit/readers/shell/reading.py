@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.fields import Chunk, split
-from klaudit.readers.shell.state import Value
+from klaudit.readers.shell.state import Key, Value
 from klaudit.readers.shell.text import EMPTY, Text, at_place, cut, hangs_on, length, owned_by, plain
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def read(machine: Machine, call: Call) -> None:
         state.succeed(False, ("read",))
         return
     if "r" not in options:
-        line = tuple([piece._replace(text=_BACKSLASH.sub(r"\1", piece.text)) if "\\" in piece.text else piece for piece in line])
+        line = tuple(
+            [piece._replace(text=_BACKSLASH.sub(r"\1", piece.text)) if "\\" in piece.text else piece for piece in line]
+        )
     if "a" in options:
         parts = split([Chunk(line, "split")], state.ifs())
         state.assign_array(
@@ -50,7 +52,7 @@ def mapfile(machine: Machine, call: Call) -> None:
         state.assign_array(name, {0: Value(at_place("", call.place, ("mapfile",)))})
         state.succeed(True)
         return
-    items = {}
+    items: dict[Key, Value] = {}
     delimiter = _delimiter(options)
     while state.input is not None and length(state.input):
         line, found = _take_line(machine, delimiter)
@@ -62,7 +64,7 @@ def mapfile(machine: Machine, call: Call) -> None:
         machine.budget.take_step()
     if not items and hangs_on(state.input or EMPTY):
         items[0] = Value(state.input or EMPTY)
-    state.assign_array(name, dict(items))
+    state.assign_array(name, items)
     state.succeed()
 
 
@@ -107,7 +109,7 @@ def _take_line(machine: Machine, delimiter: str) -> tuple[Text | None, bool]:
     end = end if found else len(text)
     line = cut(state.input, 0, end) if end else EMPTY
     state.input = cut(state.input, end + found, len(text)) if end + found < len(text) else EMPTY
-    machine.spend(len(text))
+    machine.budget.take_characters(len(text))
     return line, found
 
 

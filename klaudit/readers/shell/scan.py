@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+_MAX_STEPS = 3_000_000  # for all ends looked for in one text
+
 _BACKQUOTED = re.compile(r"[^\\`]*(?:\\.[^\\`]*)*`", re.DOTALL)
 _ANSI_QUOTED = re.compile(r"[^\\']*(?:\\.[^\\']*)*'", re.DOTALL)
 _HEREDOC_WORD = re.compile(r"(-?)[ \t]*(?:'([^'\n]*)'|\"([^\"\n]*)\"|\\?([\w.+-]+))")
@@ -17,54 +19,61 @@ _SPECIAL = {
     '"': re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{"),
 }
 _SPECIAL["esac"] = re.compile(_SPECIAL[")"].pattern + r"|\besac\b")
+_OPENED = {"$((": ("a", "a"), "$(": (")",), '"': ('"',)}
 _CLOSER = {")": ")", "a": ")", "}": "}", "q": "}", '"': '"', "esac": "esac"}
 
 
-def closing(text: str, position: int, mode: str) -> int:
-    """Where what was opened just before `position` closes: the index of the closing character, the text's length if it never does."""
-    stack = [mode]
-    pending: list[tuple[str, bool]] = []
-    end, escaped = len(text), -1
-    while True:
-        mode = stack[-1]
-        found = _SPECIAL[mode].search(text, position)
-        if found is None:
-            return end
-        token, position = found.group(), found.end()
-        if token == _CLOSER[mode]:
-            stack.pop()
-            if not stack:
-                return found.start()
-        elif token == "\\":
-            position = escaped = position + 1
-        elif token in ("'", "$'", "`"):
-            position = _skip_quoted(text, position, token)
-            if position > end:
+class Scanner:
+    """Finds ends in one text, with a limit on all the work done for it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._steps = _MAX_STEPS
+
+    def closing(self, position: int, mode: str) -> int:
+        """Where what was opened just before `position` closes: the index of the closing character, the text's length if nowhere."""
+        text = self._text
+        stack = [mode]
+        pending: list[tuple[str, bool]] = []
+        end, escaped = len(text), -1
+        while self._steps > 0:
+            self._steps -= 1
+            mode = stack[-1]
+            found = _SPECIAL[mode].search(text, position)
+            if found is None:
                 return end
-        elif token == "$((":
-            stack += ["a", "a"]
-        elif token == "$(":
-            stack.append(")")
-        elif token == "(":
-            if mode != "esac":  # there it opens a pattern, or a subshell whose end is ignored as well
-                stack.append("a" if mode == "a" else ")")
-        elif token == "${":
-            stack.append("q" if mode in ('"', "q") else "}")
-        elif token == '"':
-            stack.append('"')
-        elif token == "#":
-            if found.start() == 0 or (text[found.start() - 1] in " \t\n;&|(" and found.start() != escaped):
-                position = _find(text, "\n", position)
-        elif token == "<<":
-            if word := _HEREDOC_WORD.match(text, position):
-                pending.append((word[2] or word[3] or word[4] or "", bool(word[1])))
-                position = word.end()
-        elif token == "\n":
-            for delimiter, indented in pending:
-                position = heredoc_end(text, position, delimiter, indented)[1]
-            pending.clear()
-        elif token.startswith("case"):
-            stack.append("esac")
+            token, position = found.group(), found.end()
+            if token == _CLOSER[mode]:
+                stack.pop()
+                if not stack:
+                    return found.start()
+            elif token in _OPENED:
+                stack += _OPENED[token]
+            elif token == "\\":
+                position = escaped = position + 1
+            elif token in ("'", "$'", "`"):
+                position = _skip_quoted(text, position, token)
+                if position > end:
+                    return end
+            elif token == "(":
+                if mode != "esac":  # there it opens a pattern, or a subshell whose end is ignored as well
+                    stack.append("a" if mode == "a" else ")")
+            elif token == "${":
+                stack.append("q" if mode in ('"', "q") else "}")
+            elif token == "#":
+                if found.start() == 0 or (text[found.start() - 1] in " \t\n;&|(" and found.start() != escaped):
+                    position = _find(text, "\n", position)
+            elif token == "<<":
+                if word := _HEREDOC_WORD.match(text, position):
+                    pending.append((word[2] or word[3] or word[4] or "", bool(word[1])))
+                    position = word.end()
+            elif token == "\n":
+                for delimiter, indented in pending:
+                    position = heredoc_end(text, position, delimiter, indented)[1]
+                pending.clear()
+            elif token.startswith("case"):
+                stack.append("esac")
+        return end
 
 
 def heredoc_end(text: str, position: int, delimiter: str, indented: bool) -> tuple[int, int]:

@@ -287,7 +287,8 @@ class State:
             return
         if old.letters:
             text = tuple(
-                piece._replace(text=piece.text.lower() if old.letters == "lower" else piece.text.upper()) for piece in text
+                piece._replace(text=piece.text.lower() if old.letters == "lower" else piece.text.upper())
+                for piece in text
             )
         if key is None:
             key = "0" if old.is_associative else 0

@@ -1,7 +1,8 @@
 """Text that remembers where each of its characters was written and what they hang on.
 
-Inside this package shell text is a `str` with one character per *byte* (latin-1), so that an index is a byte offset and nothing has to
-be mapped; `decode` gives the real characters back.
+Inside this package shell text is a `str` with one character per *byte*, so that an index is a byte offset and nothing has to be mapped.
+Bytes beyond ASCII are lone surrogates (as `surrogateescape` makes them), which are neither blanks nor letters nor digits to anyone;
+`decode` gives the real characters back.
 
 Everything is evaluated concretely, as on a machine where external commands succeed and print nothing.  A fragment whose characters
 could differ on another machine carries the names they hang on; its `text` is then what that bare machine would give.
@@ -46,20 +47,29 @@ class Fragment(NamedTuple):
     @property
     def is_spelled(self) -> bool:
         """Whether the bytes at its place are its characters."""
-        return self.end - self.start == len(self.text) and self.source.data[self.start : self.end] == encode(self.text)
+        return self.end - self.start == len(self.text) and self.source.data[self.start : self.end] == to_bytes(
+            self.text
+        )
 
 
 Text: TypeAlias = tuple[Fragment, ...]
 
 EMPTY: Text = ()
 
+PRINTED = "\0printed"  # what commands print hangs on this, until the substitution that reads it gives it a name
 
-def encode(text: str) -> bytes:
-    return text.encode("latin-1")
+
+def from_bytes(data: bytes) -> str:
+    return data.decode("ascii", "surrogateescape")
+
+
+def to_bytes(text: str) -> bytes:
+    return text.encode("ascii", "surrogateescape")
 
 
 def decode(text: str) -> str:
-    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
+    """The characters meant; what is not UTF-8 is replaced."""
+    return text if text.isascii() else to_bytes(text).decode("utf-8", "replace")
 
 
 def plain(text: Text) -> str:
