@@ -5,20 +5,24 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 
+from klaudit.code.scan import read_formulas
+from klaudit.code.screen import may_matter as may_hold_formulas
 from klaudit.configuration import Options
 from klaudit.discover import Prefilter
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.never_existed import never_existed
 from klaudit.findings.unreadable_file import partly_read
 from klaudit.frameworks.detect import Detector
-from klaudit.frameworks.gather import Gatherer, calls_scripts
+from klaudit.frameworks.gather import Gathered, Gatherer, calls_scripts
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.load import load_frameworks
 from klaudit.frameworks.recognise import Index
 from klaudit.frameworks.resolve import resolve
 from klaudit.model import FileResult, Finding, Problem, Setup
-from klaudit.readers.source import UnreadableError
+from klaudit.readers.source import Source, UnreadableError
 from klaudit.tree import TooLargeError, Tree
+
+_WITH_FORMULAS = (".py", ".ipynb")
 
 
 class Scanner:
@@ -28,6 +32,7 @@ class Scanner:
         wanted = set(options.frameworks)
         frameworks = [each for each in load_frameworks(options.rules) if not wanted or each.id in wanted]
         self.tree = tree
+        self._prefilter = options.prefilter
         self._index = Index(frameworks)
         files = list(files)
         detector = Detector(tree, files, options.framework_versions)
@@ -37,19 +42,36 @@ class Scanner:
 
     def may_matter(self, path: str, data: bytes) -> bool:
         """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
+        return self._may_set(path, data) or (path.endswith(_WITH_FORMULAS) and may_hold_formulas(data))
+
+    def _may_set(self, path: str, data: bytes) -> bool:
         if path.endswith(".py"):
             return self._code.may_matter(data)
         return self._any.may_matter(data) or (path.endswith((".yaml", ".yml")) and calls_scripts(data))
 
+    def gather(self, path: str) -> Gathered:
+        """The launches of a file, unjudged.  Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
+        return self._gatherer.gather(path)
+
     def scan(self, path: str) -> FileResult:
         """All set-ups and findings of a file.  Never raises for what stands in it."""
         try:
-            gathered = self._gatherer.gather(path)
-            setups, findings = self._judge(gathered.launches)
-            findings += map(never_existed, gathered.phantoms)
-            if setups:  # where nothing trains, nothing is lost
-                findings += map(partly_read, gathered.problems)
-            return FileResult(path, tuple(setups), tuple(findings), (), gathered.parsed)
+            source = self.tree.source(path)
+            if source is None:
+                return FileResult(path)
+            setups: list[Setup] = []
+            findings: list[Finding] = []
+            if not self._prefilter or self._may_set(path, source.data):
+                gathered = self._gatherer.gather(path)
+                setups, findings = self._judge(gathered.launches)
+                findings += map(never_existed, gathered.phantoms)
+                if setups:  # where nothing trains, nothing is lost
+                    findings += map(partly_read, gathered.problems)
+            if path.endswith(_WITH_FORMULAS) and (not self._prefilter or may_hold_formulas(source.data)):
+                formulas = read_formulas(source, self._load, prefilter=self._prefilter)
+                setups += formulas.setups
+                findings += formulas.findings
+            return FileResult(path, tuple(setups), tuple(findings), (), True)
         except (UnreadableError, TooLargeError) as error:
             return FileResult(path, problems=(Problem(path, getattr(error, "line", None), str(error)),), parsed=True)
         except OSError as error:
@@ -59,6 +81,12 @@ class Scanner:
         except Exception as error:
             message = f"internal error, please report it: {type(error).__name__}: {error}\n{traceback.format_exc()}"
             return FileResult(path, problems=(Problem(path, None, message),))
+
+    def _load(self, path: str) -> Source | None:
+        try:
+            return self.tree.source(path)
+        except (OSError, TooLargeError):
+            return None
 
     def _judge(self, launches: Iterable[Launch]) -> tuple[list[Setup], list[Finding]]:
         setups: dict[object, Setup] = {}
