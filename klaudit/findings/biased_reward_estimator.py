@@ -12,6 +12,7 @@ from klaudit.findings.wording import (
     evidence,
     gradient_sentence,
     key,
+    place,
     proposal,
     sum_is_unbiased,
 )
@@ -24,8 +25,11 @@ def judge(subject: Subject) -> Iterator[Draft]:
         return
     for state in active(resolution.terms, "reward"):
         if state.term.verdict == "biased" and state.term.estimator != "k3":
+            is_overruled = (
+                state.term.score_weight != state.row.weight_text
+            )  # then it is not the estimator that is to blame
             yield Draft(
-                estimator_place(resolution, state),
+                place(resolution, (state.coefficient,)) if is_overruled else estimator_place(resolution, state),
                 f"{describe(state)}: {gradient_sentence(state)}",
                 related=evidence(state),
                 fix=proposal(resolution),

@@ -61,6 +61,9 @@ def show(value: Value) -> str:
 def gradient_sentence(state: TermState) -> str:
     """What the term descends, and that it is not what the objective states."""
     row = state.row
+    if state.term.score_weight != row.weight_text:  # the rules know better than the table
+        why = next((each.note for each in state.term.evidence if each.setting == "gradient"), "")
+        return f"score weight {state.term.score_weight}, not that of {REVERSE}" + (f": {why}" if why else "")
     text = f"score weight w(d) = {state.term.score_weight}"
     if row.descends:
         text += f", descends {row.descends}"

@@ -250,7 +250,7 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
     verdict: Verdict = row.verdict
     if biased:
         verdict = "biased"
-    if row.verdict == "unbiased" and in_group_std is not False:
+    elif row.verdict == "unbiased" and in_group_std is not False:
         verdict = "rescaled" if in_group_std else "unknown"
     if is_ignored and on is not False and not stopped:
         verdict = "ignored"
@@ -344,9 +344,9 @@ def _coefficient(resolution: Resolution, rule: TermRule) -> tuple[Effective | No
 
 
 def _gradient(resolution: Resolution, rule: TermRule, word: Word | None) -> tuple[Gradient, str, Case | None]:
-    if rule.placement == "reward":
-        return "score", "", None
     case, known, _ = resolution.first(rule.gradient)
+    if rule.placement == "reward":
+        return ("score", getattr(case, "biased", ""), case) if known else ("score", "", None)
     if case is not None and known:
         return getattr(case, "gradient", "pathwise"), getattr(case, "biased", ""), case
     return (word.gradient if word and word.gradient else "pathwise"), "", None
@@ -373,9 +373,9 @@ def _typed(value: Value, spec: SettingSpec, typed: bool) -> Value:
         if isinstance(value, str) and value.lower() in _TRUE | _FALSE:
             return value.lower() in _TRUE
         return value
-    if spec.type == "float" and isinstance(value, str):
+    if spec.type in ("float", "int") and isinstance(value, str):
         number = as_number(value)
-        return value if number is None else number
+        return value if number is None else int(number) if spec.type == "int" and number.is_integer() else number
     return value
 
 

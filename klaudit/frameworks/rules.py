@@ -97,7 +97,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class GradientCase(Case):
-    """How gradient reaches the estimator.  `biased` overrules the table: the form has no function of d alone and is known biased."""
+    """How gradient reaches the estimator.  `biased` overrules the table: the score weight of a form that is known biased, but in no row."""
 
     gradient: Gradient = "pathwise"
     biased: str = ""
