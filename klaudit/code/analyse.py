@@ -13,8 +13,7 @@ from klaudit.code.interpreter import BudgetError, Interpreter
 from klaudit.code.interpreter.machine import Frame
 from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.result import CodeResult, Formula
-from klaudit.code.screen import is_test, may_define, may_matter, screen, touches_log_probabilities
-from klaudit.code.values import Value
+from klaudit.code.screen import is_test, may_matter, screen, touches_log_probabilities
 from klaudit.model import Problem
 from klaudit.readers.source import Source, UnreadableError
 
@@ -35,7 +34,7 @@ def analyse(
     collecting = gc.isenabled()
     gc.disable()  # syntax trees and graphs are all live while they grow: collecting costs more than the analysis itself
     try:
-        return _Analysis(Program(source, load, may_define)).result()
+        return _Analysis(Program(source, load)).result()
     finally:
         if collecting:
             gc.enable()
@@ -83,7 +82,7 @@ class _Analysis:
             inner.heap = dict(interpreter.heap)
             inner.graph = interpreter.graph
             try:
-                frame = inner.run_root(info, dict_of(enclosing), receiver)
+                frame = inner.run_root(info, enclosing, receiver)
                 self._judge(inner, frame, info)
             except (BudgetError, TooManyNodesError, RecursionError) as error:
                 self._gave_up(info, error)
@@ -184,10 +183,6 @@ def _called_names(info: FunctionInfo) -> list[str]:
         for node in ast.walk(info.syntax)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute)
     ]
-
-
-def dict_of(enclosing: dict[str, Value]) -> dict[str, Value]:
-    return enclosing
 
 
 __all__ = ["UnreadableError", "analyse"]

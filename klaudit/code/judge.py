@@ -137,7 +137,7 @@ def _flow(formula: Formula) -> Iterator[Finding]:
 def _arguments(formula: Formula) -> Iterator[Finding]:
     if formula.log_of_softmax is not None:
         subject = described(formula, *formula.in_force)
-        yield _finding("KLA307", formula, formula.log_of_softmax, f"a log of a softmax enters {subject}")
+        yield _finding("KLA307", formula, formula.log_of_softmax, f"a log of a probability enters {subject}")
     if formula.kl_div is not None:
         wrong = list(formula.kl_div.wrong)
         if any(variant.what.direction == "ref||pi" for variant in formula.in_force):
@@ -164,6 +164,8 @@ def _unstable(formula: Formula) -> Iterator[Finding]:
 
 def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Severity | None = None) -> Finding:
     entry = RULES[rule]
+    if span.path != formula.span.path:
+        span = formula.span  # what is written in another file is reported where this one leads there
     key = "\0".join((rule, span.path, formula.symbol, " ".join(formula.text.split()), formula.placement))
     return Finding(
         rule=rule,

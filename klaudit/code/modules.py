@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import posixpath
 import re
 import warnings
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
 from klaudit.code import names
 from klaudit.code.plain_grammar import in_plain_grammar
@@ -77,13 +79,13 @@ class Module:
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)  # alias -> dotted name; relative ones start with dots
     assigned: dict[str, ast.expr] = field(default_factory=dict)
+    imports_all_of: list[str] = field(default_factory=list)
     _lines: list[int] | None = None
 
     def offset(self, line: int, column: int) -> int:
         """Byte offset of a line (from 1) and a column in UTF-8 bytes, as `ast` counts them."""
         if self._lines is None:
-            start = 3 if self.source.data.startswith(b"\xef\xbb\xbf") else 0
-            self._lines = [start, *(match.end() for match in _NEWLINE.finditer(self.source.data))]
+            self._lines = _line_starts(self.source.data)
         return self._lines[min(line, len(self._lines)) - 1] + column
 
     def extent(self, syntax: ast.AST) -> tuple[int, int]:
@@ -106,6 +108,14 @@ class Module:
         yield from self.functions.values()
         for info in self.classes.values():
             yield from info.methods.values()
+
+
+def _line_starts(data: bytes) -> list[int]:
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    if b"\r" in data:
+        return [start, *(match.end() for match in _NEWLINE.finditer(data))]
+    ends = list(accumulate(len(line) + 1 for line in data.split(b"\n")))
+    return [start, *ends[:-1]]
 
 
 def parse(source: Source) -> ast.Module:
@@ -136,11 +146,8 @@ def _syntax(data: bytes) -> ast.Module:
 class Program:
     """The file under analysis and those of the same tree that it imports, loaded when a name leads there."""
 
-    def __init__(
-        self, source: Source, load: Loader, worth_reading: Callable[[bytes], bool] = lambda data: True
-    ) -> None:
+    def __init__(self, source: Source, load: Loader) -> None:
         self._load = load
-        self._worth_reading = worth_reading
         self._by_path: dict[str, Module | None] = {}
         self.modules: list[Module] = []
         self.main = self._add(source)
@@ -156,7 +163,7 @@ class Program:
         if path not in self._by_path:
             self._by_path[path] = None
             source = self._load(path) if len(self.modules) < MAX_MODULES else None
-            if source is not None and self._worth_reading(source.data):
+            if source is not None:
                 with suppress(UnreadableError):  # the scan reports it where that file itself is read
                     self._add(source)
         return self._by_path[path]
@@ -193,7 +200,13 @@ class Program:
             return module.classes[name]
         if name in module.imports and depth < 5:
             return self.imported(module, module.imports[name], depth)
-        return module.assigned.get(name)
+        if name in module.assigned or depth == 5 or hasattr(builtins, name):
+            return module.assigned.get(name)
+        for dotted in module.imports_all_of:
+            other = self.module_named(dotted, module)
+            if other is not None and (found := self.look_up(other, name, depth + 1)) is not None:
+                return found
+        return None
 
     def imported(
         self, module: Module, dotted: str, depth: int = 0
@@ -248,7 +261,10 @@ def _index(module: Module) -> None:
         elif isinstance(statement, ast.ClassDef):
             module.classes[statement.name] = class_info(module, statement)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
-            module.imports.update(imported_names(statement))
+            names_of = dict(imported_names(statement))
+            if (everything := names_of.pop("*", "")) and everything.endswith("*"):
+                module.imports_all_of.append(everything[:-1].rstrip(".") or everything[:-1])
+            module.imports.update(names_of)
         elif (
             isinstance(statement, ast.Assign)
             and len(statement.targets) == 1

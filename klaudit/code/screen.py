@@ -71,12 +71,6 @@ def is_test(path: str) -> bool:
     )
 
 
-def may_define(data: bytes) -> bool:
-    """Whether a file that another imports could define something that computes with log-probabilities."""
-    lowered = data.lower()
-    return b"kl" in lowered or _has_log_probability(lowered)
-
-
 def hits(data: bytes) -> Hits:
     return _hits_in(data.lower())
 

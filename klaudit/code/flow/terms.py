@@ -19,7 +19,7 @@ from klaudit.code.roles import FOREIGN, POLICY
 
 MAX_VISITS = 3_000
 START = Passage()
-_SINGLE = frozenset({Op.POW, Op.ABS, Op.EXPM1, Op.EXP, Op.WHERE, Op.CLAMP})
+_SINGLE = frozenset({Op.POW})
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from klaudit.code import names
 from klaudit.code.conditions import Condition, OneOf, Subject
@@ -33,6 +34,7 @@ LIBRARIES = names.vocabulary(
     distributions
     """
 )
+_CONSTANTS = {"e": math.e, "pi": math.pi, "inf": math.inf}  # of math, numpy, torch and their like
 _TABLES = frozenset({"dict", "defaultdict", "OrderedDict", "Registry"})
 
 
@@ -133,6 +135,8 @@ class Access(Machine):
         if isinstance(owner, Path):
             return self._attribute_of_path(owner, name, frame)
         if isinstance(owner, Operation):
+            if name in _CONSTANTS and owner.receiver is None and "." not in owner.dotted:
+                return self.graph.number(_CONSTANTS[name])
             return Operation(f"{owner.dotted}.{name}", owner.receiver)
         if isinstance(owner, Namespace):
             return self.global_value(name, owner.module)
@@ -170,7 +174,7 @@ class Access(Machine):
             found = self.attribute_of_self(frame.info.inside, name, owner)
             if found is not None:
                 return found
-        if text.startswith(tuple(f"{library}." for library in LIBRARIES)):
+        if text.partition(".")[0] in LIBRARIES:
             return Operation(text)
         return self.from_mailbox(Path(text, name, owner.model, owner.reason, owner.detached), name)
 

@@ -6,9 +6,9 @@ import ast
 
 from klaudit.code import names
 from klaudit.code.conditions import TEXT_METHODS
-from klaudit.code.graph import Node, Op
+from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.following import Following
-from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.machine import MAX_ARMS, Frame
 from klaudit.code.interpreter.operations import COPIES_BY_VALUE, OPERATIONS, SAME, Given, token_log_probability
 from klaudit.code.interpreter.results import METRIC_CALLS
 from klaudit.code.values import (
@@ -261,6 +261,11 @@ class Calls(Following):
 
     # --- builtins ----------------------------------------------------------------------------------------------------------------
 
+    def _sum(self, value: Value, site: Site) -> Node:
+        if isinstance(value, Sequence) and value.items and not value.grows:
+            return self.graph.sum([self.as_node(item, site) for item in value.items[:MAX_ARMS]], site)
+        return self.graph.make(Op.REDUCE, (self.as_node(self.element(value), site),), site, "sum", 0)
+
     def _builtin(self, name: str, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:
         site = self.site(syntax, frame)
         values = arguments.positional
@@ -270,7 +275,7 @@ class Calls(Following):
         if name == "abs" and values:
             return self.graph.make(Op.ABS, (self.as_node(values[0], site),), site)
         if name == "sum" and values:
-            return self.graph.make(Op.REDUCE, (self.as_node(self.element(values[0]), site),), site, "sum", 0)
+            return self._sum(values[0], site)
         if name in ("float", "int") and values:
             node = self.as_node(values[0], site)
             self.note("metric", node, name, frame, site)

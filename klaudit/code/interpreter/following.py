@@ -147,8 +147,10 @@ class Following(Results):
         given_logits = any(node.vocabulary for node in nodes) or any(map(names.is_logits, paths))
         if names.is_log_probability(name) and not names.speaks_of_kl(name) and (given_logits or not given_tokens):
             return False  # makes log-probabilities out of logits or of a model: its name and arguments say all
-        return ((given_tokens or given_logits) and not names.is_aggregation(name)) or touches_log_probabilities(
-            callee.info
+        return (
+            ((given_tokens or given_logits) and not names.is_aggregation(name))
+            or touches_log_probabilities(callee.info)
+            or _closes_over_log_probabilities(callee)
         )
 
     def imported_call(self, callee: Imported, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:
@@ -167,6 +169,21 @@ class Following(Results):
             if not isinstance(found, Imported):
                 return self.apply(found, arguments, syntax, frame)
         return self.operation(Operation(callee.dotted), arguments, syntax, frame)
+
+
+def _closes_over_log_probabilities(callee: Closure) -> bool:
+    """An inner function that computes with log-probabilities of the function around it."""
+    around = callee.enclosing or {}
+    tokens = {name for name, value in around.items() if _holds_log_probability(value)}
+    return bool(tokens) and any(
+        isinstance(node, ast.Name) and node.id in tokens for node in ast.walk(callee.info.syntax)
+    )
+
+
+def _holds_log_probability(value: Value) -> bool:
+    if isinstance(value, Path):
+        return names.is_log_probability(value.name)
+    return isinstance(value, Node) and bool(value.roles & (POLICY | OLD | REFERENCE))
 
 
 def gradient_is_off(info: FunctionInfo) -> int:

@@ -175,6 +175,18 @@ def _cross_entropy(given: Given) -> Node:
     )
 
 
+def _distance(bend: Meaning) -> Meaning:
+    """A loss that is a function of a difference; the reduction is mean where none is given."""
+
+    def meaning(given: Given) -> Node:
+        difference = given.graph.difference(given.tensor, given.node(0, "target") or given.tensor, given.site)
+        bent = bend(Given(given.graph, difference, Arguments([], {}), given.as_node, given.site))
+        reduction = given.text(3, "reduction") or "mean"
+        return bent if reduction == "none" else given.graph.make(Op.REDUCE, (bent,), given.site, reduction)
+
+    return meaning
+
+
 def _softmaxed(op: Op) -> Meaning:
     def meaning(given: Given) -> Node:
         node = given.make(op)
@@ -292,6 +304,8 @@ OPERATIONS: dict[str, Meaning] = {
     "logsumexp": _logsumexp,
     **dict.fromkeys(("cross_entropy", "nll_loss"), _cross_entropy),
     "kl_div": _kl_div,
+    "mse_loss": _distance(_powered(2.0)),
+    "l1_loss": _distance(_unary(Op.ABS)),
     "lerp": _lerp,
     **dict.fromkeys(("scatter_add_", "scatter_", "scatter", "scatter_add", "index_add_", "index_add", "index_put_"), _scattered),
     **dict.fromkeys(("copy_", "fill_"), _replaced),
