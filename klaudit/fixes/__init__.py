@@ -1,1 +1,1 @@
-"""."""
+"""From set-ups to better ones: byte-exact edits, proven before they are written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from klaudit.frameworks.resolve import Resolution, TermState
+from klaudit.frameworks.resolve import Effective, Resolution, TermState
 from klaudit.frameworks.rules import Plain, Recipe
 from klaudit.model import Value
 
@@ -12,12 +12,14 @@ from klaudit.model import Value
 @dataclass(frozen=True, slots=True)
 class Change:
     """Settings to write (spelling, value) and to take away, by spelling.  `rescued_from_std` lists those that keep the penalty out of
-    group-std normalisation."""
+    group-std normalisation, `carried` the setting that takes the coefficient over, and the one that has it now."""
 
     recipe: Recipe
     write: tuple[tuple[str, Plain], ...]
     remove: tuple[str, ...]
     rescued_from_std: tuple[str, ...]
+    carried: tuple[str, Effective] | None = None
+    amount: float | None = None  # the coefficient in force, None where it is unknown
 
     @property
     def explanation(self) -> str:
@@ -47,6 +49,9 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
         else:
             _write(resolution, write, id, value)
     term = _migrated(resolution)
+    carried = None
+    if recipe.coefficient and term is not None and term.coefficient is not None:
+        carried = (resolution.spelling(recipe.coefficient), term.coefficient)
     if recipe.coefficient and term is not None and term.term.coefficient is not None:
         _write(resolution, write, recipe.coefficient, term.term.coefficient)
     rescued = []
@@ -55,7 +60,7 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
             if resolution[id].value != value:
                 write[resolution.spelling(id)] = value
                 rescued.append(resolution.spelling(id))
-    return Change(recipe, tuple(write.items()), tuple(dict.fromkeys(remove)), tuple(rescued))
+    return Change(recipe, tuple(write.items()), tuple(dict.fromkeys(remove)), tuple(rescued), carried, term.term.coefficient if term else None)
 
 
 def best_change(resolution: Resolution) -> Change | Impossible | None:
@@ -65,8 +70,8 @@ def best_change(resolution: Resolution) -> Change | Impossible | None:
         match change(resolution, target):
             case Impossible() as impossible:
                 refusal = refusal or impossible
-            case Change() as found if found.write or found.remove:
-                return found
+            case Change() as found:  # with nothing to change this is such a set-up, and the targets below are no better
+                return found if found.write or found.remove else refusal
     return refusal
 
 

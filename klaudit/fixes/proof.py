@@ -1,0 +1,97 @@
+"""Proof of a plan: the edited tree, read again by the same engine, trains as promised and otherwise as before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from klaudit.fixes.migration import Migration
+from klaudit.fixes.snapshot import READING, Trained, resolutions, trained
+from klaudit.model import Setup, Value
+from klaudit.scanner import Scanner
+
+Snapshot = Mapping[str, Sequence[Trained]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A launch that does not train as it should after the edits."""
+
+    path: str
+    at: int
+    why: str
+
+
+def snapshot(scanner: Scanner, paths: Iterable[str], names: Callable[[str, int], Iterable[str]]) -> dict[str, list[Trained]]:
+    """The launches of files; one that cannot be read has none.  `names` are settings of a launch to look at in any case."""
+    files: dict[str, list[Trained]] = {}
+    for path in paths:
+        try:
+            files[path] = [
+                trained(resolution, names(path, at)) for at, resolution in enumerate(resolutions(scanner, path))
+            ]
+        except READING:
+            files[path] = []
+    return files
+
+
+def failures(before: Snapshot, after: Snapshot, migrations: Iterable[Migration]) -> list[Failure]:
+    """What is wrong with the tree after the edits of `migrations`; empty where they are proven."""
+    wanted = {(each.path, each.at): each for each in migrations}
+    found: list[Failure] = []
+    for path, olds in before.items():
+        news = after.get(path, ())
+        if [old.identity for old in olds] != [new.identity for new in news]:
+            found.append(Failure(path, -1, "the file would no longer hold the same launches"))
+            continue
+        for at, (old, new) in enumerate(zip(olds, news, strict=True)):
+            migration = wanted.get((path, at))
+            why = _unlike(old, new) if migration is None else _unmet(migration, old, new)
+            if why:
+                found.append(Failure(path, at, why))
+    return found
+
+
+def reached(after: Setup, target: str, amount: float | None) -> str:
+    """Why a set-up is not what `target` promises, with the coefficient `amount`; empty where it is."""
+    running = [term for term in after.terms if term.active is not False]
+    if target == "no-kl":
+        return f"{running[0].estimator} in the {running[0].placement} would remain" if running else ""
+    if len(running) != 1:
+        return "no KL term would be active" if not running else "more than one KL term would be active"
+    term = running[0]
+    if term.active is None:
+        return "whether the KL term is active could not be known"
+    if target == "k1-in-reward" and (term.placement, term.estimator, term.verdict) != ("reward", "k1", "unbiased"):
+        return f"the result would be {term.estimator} in the {term.placement}, {term.verdict}"
+    if term.verdict not in ("unbiased", "unbiased-per-token"):
+        return f"the result would be {term.estimator} in the {term.placement}, {term.verdict}"
+    if term.coefficient != amount:
+        return f"the coefficient would become {term.coefficient}, not {amount}"
+    return ""
+
+
+def _unmet(migration: Migration, old: Trained, new: Trained) -> str:
+    why = reached(new.setup, migration.target, migration.amount)
+    if why:
+        return why
+    if len(new.refusals) > len(old.refusals):
+        return new.refusals[-1][1]
+    return _other_settings(old, new, migration.names)
+
+
+def _unlike(old: Trained, new: Trained) -> str:
+    if old.effect != new.effect:
+        return "its KL terms would change"
+    return _other_settings(old, new, frozenset())
+
+
+def _other_settings(old: Trained, new: Trained, may_change: frozenset[str]) -> str:
+    for name in dict.fromkeys((*old.settings, *new.settings)):
+        if name not in may_change and not _same(old.settings.get(name), new.settings.get(name)):
+            return f"{name} would change"
+    return ""
+
+
+def _same(one: Value, other: Value) -> bool:
+    return type(one) is type(other) and one == other
