@@ -207,10 +207,10 @@ def test_unknown_keys_may_override_known_ones() -> None:
 
 def test_deep_and_wide_expressions_are_bounded() -> None:
     nested = "[" * 80 + "1" + "]" * 80
-    wide = "{" + ", ".join(f"'k{i}': {i}" for i in range(2_000)) + "}"
-    chain = "\n".join(f"x{i + 1} = x{i}" for i in range(3_000))
-    tests = "\n".join(f"if y{i}:\n    y{i + 1} = 1" for i in range(3_000))
-    document = read(f"x0 = 1\n{chain}\ny0 = 1\n{tests}\nConfig(a={nested}, b=x3000, c=y3000, d={wide})\n")
+    wide = "{" + ", ".join(f"'k{i}': {i}" for i in range(1_000)) + "}"
+    chain = "\n".join(f"x{i + 1} = x{i}" for i in range(1_000))
+    tests = "\n".join(f"if y{i}:\n    y{i + 1} = 1" for i in range(1_000))
+    document = read(f"x0 = 1\n{chain}\ny0 = 1\n{tests}\nConfig(a={nested}, b=x1000, c=y1000, d={wide})\n")
     assert len(document.objects) == 2
 
 

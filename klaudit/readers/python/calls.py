@@ -113,17 +113,17 @@ class CallReader:
 
     def _is_method_of_a_value(self, function: ast.expr, place: Place) -> bool:
         """`x.sum(dim=0)`: a function that nothing names, unlike `module.function(...)` and `Class.method(...)`."""
-        if (
-            not isinstance(function, ast.Attribute)
-            or function.attr[:1].isupper()
-            or function.attr in functions.FROM_DICT
-        ):
+        if not isinstance(function, ast.Attribute):
+            return not isinstance(function, ast.Name)
+        if function.attr[:1].isupper() or function.attr in functions.FROM_DICT:
             return False
         parts = dotted(function)
         if parts is None:
             return True
         binding = defining(parts[0], place, self.evaluator.runs)
-        return binding is not None and binding.kind not in ("import", "class")
+        if binding is None:  # what a star import may bring in
+            return not any(name == "*" for name, _ in self.facts.imports)
+        return binding.kind not in ("import", "class")
 
     def _argument(self, node: ast.expr, place: Place) -> Argument:
         value = value_of(self.evaluator.evaluate(node, place))

@@ -9,8 +9,9 @@ from klaudit.readers.document import Command, Word
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.functions import keywords
+from klaudit.readers.python.names import callee_name
 from klaudit.readers.python.results import Constant, Items, Opaque, Pair, Result, Table, Text, truth
-from klaudit.readers.python.scopes import EVER, Block, Place, Scope, reaching
+from klaudit.readers.python.scopes import Block, Place, Scope
 from klaudit.readers.python.shell_text import shell_source, word_text, words_of
 from klaudit.readers.python.strings import with_holes
 from klaudit.readers.source import Source
@@ -44,6 +45,7 @@ class CommandReader:
         self.shell_strings: list[Source] = []
         self.consumed: set[int] = set()
         self._shell_starts: set[int] = set()
+        self._aliases = {local for local, symbol in facts.imports if symbol in STARTERS}
 
     def read(self) -> None:
         for site in self.facts.calls:
@@ -52,33 +54,22 @@ class CommandReader:
         for site in self.facts.sequences:
             self._launcher_list(site)
         for site in self.facts.texts:
-            result = self._final(site)
+            result = self.evaluator.final(site)
             if isinstance(result, Text) and not with_holes(result).lstrip().startswith("-"):
                 self._shell(result)
 
     def _call(self, call: ast.Call, place: Place) -> None:
-        function = call.func
-        name = (
-            function.attr
-            if isinstance(function, ast.Attribute)
-            else function.id
-            if isinstance(function, ast.Name)
-            else ""
-        )
-        if name not in _STARTER_NAMES:
+        name = callee_name(call.func)
+        if name not in _STARTER_NAMES and name not in self._aliases:
             return
         symbol = self.evaluator.qualified(call.func, place)
         if symbol in _SHELL_RUNNERS and call.args:
             self._shell(self.evaluator.evaluate(call.args[0], place))
         elif symbol in _LIST_RUNNERS:
             given = {pair.key: pair for pair in keywords(self.evaluator, call, place)[0]}
-            program = (
-                self.evaluator.evaluate(call.args[0], place)
-                if call.args
-                else given["args"].value
-                if "args" in given
-                else None
-            )
+            program = given["args"].value if "args" in given else None
+            if call.args:
+                program = self.evaluator.evaluate(call.args[0], place)
             shell = truth(given["shell"].value) if "shell" in given else False
             if isinstance(program, Text) and (shell is not False or " " in with_holes(program)):
                 self._shell(program)  # without a shell the text is the program's name, which people get wrong
@@ -102,7 +93,10 @@ class CommandReader:
             or self.module.start(elements[0]) in self.consumed
         ):
             return
-        result = self._final(site)
+        second = elements[1]
+        if isinstance(second, ast.Constant) and not (isinstance(second.value, str) and _ARGUMENT.match(second.value)):
+            return  # a list of packages or languages
+        result = self.evaluator.final(site)
         if isinstance(result, Items):
             self._command(result, site.node, site.place, {})
 
@@ -114,17 +108,6 @@ class CommandReader:
             and node.attr == "executable"
             and self.evaluator.qualified(node, place) == "sys.executable"
         )
-
-    def _final(self, site: Site) -> Result:
-        """The value of a site once everything at its own level has happened to the name it is bound to."""
-        if site.target is not None:
-            scope = site.place.scope
-            found = reaching(site.target, Place(scope, site.place.block, EVER - 1), self.evaluator.runs)
-            if found is not None and found.binding is not None and found.binding.value is site.node:
-                return self.evaluator.named(site.target, found, site.place) or self.evaluator.evaluate(
-                    site.node, site.place
-                )
-        return self.evaluator.evaluate(site.node, site.place)
 
     def _command(self, items: Items, node: ast.expr, place: Place, given: dict[str, Pair]) -> None:
         self.consumed.update(item.start for item in items.items)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from klaudit.model import Setting
+from klaudit.model import Setting, Unknown
 from klaudit.readers.document import ConfigObject, FieldSpec, PythonDocument
 from klaudit.readers.python.reader import read_python
 from klaudit.readers.source import UnreadableError
@@ -129,8 +129,35 @@ def _flatten(
         if nested is None or len(settings) > MAX_SETTINGS:
             settings.extend(replace(setting, name=prefix + setting.name) for setting in own)
             continue
-        below: list[Setting] = []
-        _flatten(load, *nested, f"{prefix}{name}.", depth + 1, below)
-        given = {f"{prefix}{name}.{setting.name}": setting for setting in spec.given}
-        settings.extend(setting for setting in below if setting.name not in given)
-        settings.extend(replace(setting, name=full, origin="default") for full, setting in given.items())
+        below: dict[str, list[Setting]] = {}
+        _put(below, _flattened(load, nested, f"{prefix}{name}.", depth))
+        for setting in spec.given:  # what the call that makes the default sets
+            full = f"{prefix}{name}.{setting.name}"
+            made_here = _made_class(load, setting, holder)
+            for replaced in [key for key in below if key == full or key.startswith(f"{full}.")]:
+                del below[replaced]
+            if made_here is not None:
+                _put(below, _flattened(load, made_here, f"{full}.", depth + 1))
+            else:
+                below[full] = [replace(setting, name=full, origin="default")]
+        settings.extend(setting for group in below.values() for setting in group)
+
+
+def _flattened(load: Load, found: _Found, prefix: str, depth: int) -> list[Setting]:
+    settings: list[Setting] = []
+    if depth < MAX_NESTING:
+        _flatten(load, *found, prefix, depth + 1, settings)
+    return settings
+
+
+def _put(below: dict[str, list[Setting]], settings: list[Setting]) -> None:
+    for setting in settings:
+        below.setdefault(setting.name, []).append(setting)
+
+
+def _made_class(load: Load, setting: Setting, holder: PythonDocument) -> _Found | None:
+    """The class that a setting's value is an object of, where the tree has it."""
+    value = setting.value
+    if isinstance(value, Unknown) and value.hangs_on == (f"{value.text}()",):
+        return _find(load, value.text, holder)
+    return None

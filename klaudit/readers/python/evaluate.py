@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from klaudit.readers.python import changes, containers, functions, objects, strings
-from klaudit.readers.python.facts import Facts
+from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.literals import plain, spell
 from klaudit.readers.python.names import dotted, names_in, root_and_path, same_object
 from klaudit.readers.python.operators import arithmetic, compared
@@ -28,7 +28,7 @@ from klaudit.readers.python.results import (
     unique,
     used_at,
 )
-from klaudit.readers.python.scopes import Binding, Block, Change, Place, Reaching, Scope, position_of, reaching
+from klaudit.readers.python.scopes import EVER, Binding, Block, Change, Place, Reaching, Scope, position_of, reaching
 from klaudit.readers.python.symbols import qualified
 
 if TYPE_CHECKING:
@@ -76,6 +76,15 @@ class Evaluator:
             return follow(self, node, place)
         finally:
             self._level -= 1
+
+    def final(self, site: Site) -> Result:
+        """The value of a site once everything at its own level has happened to the name it is bound to."""
+        if site.target is not None:
+            end = Place(site.place.scope, site.place.block, EVER - 1)
+            found = reaching(site.target, end, self.runs)
+            if found is not None and found.binding is not None and found.binding.value is site.node:
+                return self.named(site.target, found, end) or self.evaluate(site.node, site.place)
+        return self.evaluate(site.node, site.place)
 
     def runs(self, block: Block, scope: Scope) -> bool | None:
         """Whether a block runs, as far as its test can be known; loops and handlers may."""

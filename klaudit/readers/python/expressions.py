@@ -6,7 +6,7 @@ import ast
 import re
 
 from klaudit.readers.python.facts import Facts, Site
-from klaudit.readers.python.names import dotted, root_and_path, root_of
+from klaudit.readers.python.names import callee_name, dotted, root_and_path, root_of
 from klaudit.readers.python.scopes import Binding, Block, Change, Place, Scope, end_of
 
 _KEPT_CALLS = frozenset(
@@ -51,6 +51,7 @@ class ExpressionWalker:
     def __init__(self, data: bytes, starts: list[int], facts: Facts) -> None:
         self.facts = facts
         self.targets: dict[int, str] = {}
+        self.aliases: set[str] = set()  # names under which functions of interest are imported
         self._data = data
         self._starts = starts
         self._inner_dicts: set[int] = set()
@@ -103,6 +104,11 @@ class ExpressionWalker:
             following, place = deferred.pop()
             here = [following]
 
+    def imported(self, local: str, symbol: str) -> None:
+        """Notes under which name a module brings something in."""
+        if local != symbol and symbol.rpartition(".")[2] in _KEPT_CALLS:
+            self.aliases.add(local)
+
     def assigned(self, value: ast.expr, target: str, place: Place) -> None:
         """Notes that `value` is bound to `target`; a text that starts like a command line is a site of its own."""
         self.targets[id(value)] = target
@@ -151,30 +157,21 @@ class ExpressionWalker:
 
     def _call(self, node: ast.Call, place: Place) -> None:
         function = node.func
-        name = (
-            function.attr
-            if isinstance(function, ast.Attribute)
-            else function.id
-            if isinstance(function, ast.Name)
-            else ""
-        )
+        name = callee_name(function)
         if name in _CHANGING:
             self._changing_call(node, name, place)
-        if node.keywords or name in _KEPT_CALLS or name.endswith(_KEPT_ENDINGS):
+        if node.keywords or name in _KEPT_CALLS or name in self.aliases or name.endswith(_KEPT_ENDINGS):
             self.facts.calls.append(Site(node, place, self.targets.get(id(node))))
             for keyword in node.keywords:
-                if keyword.arg is None and isinstance(keyword.value, ast.Dict):
+                if isinstance(keyword.value, ast.Dict) and (keyword.arg is None or name == "dict"):
                     self._inner_dicts.add(id(keyword.value))
                 elif type(keyword.value) is ast.List:
                     self._owners[id(keyword.value)] = function
                 elif keyword.arg == "entrypoint" and self._is_command_line(keyword.value):
                     self.facts.texts.append(Site(keyword.value, place))
-        if (
-            node.args
-            and isinstance(node.args[0], _TEXTS)
-            and _RUNNERS.search(name)
-            and self._is_command_line(node.args[0])
-        ):
+        if node.args and type(node.args[0]) is ast.List:
+            self._owners[id(node.args[0])] = function
+        elif node.args and _RUNNERS.search(name) and not name[:1].isupper() and self._is_command_line(node.args[0]):
             self.facts.texts.append(Site(node.args[0], place))
 
     def _dict(self, node: ast.Dict, place: Place) -> None:

@@ -75,3 +75,10 @@ def root_of(node: ast.expr) -> str | None:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
+
+
+def callee_name(function: ast.expr) -> str:
+    """The last part of what is called, empty for what has no name."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

@@ -193,7 +193,7 @@ class OptionReader:
         start, end = self.module.start(call), self.module.end(call)
         kind = self._spelled(given.get("type"))
         default = given.get("default")
-        value = _IMPLIED.get(action) if default is None else _converted(default.value, kind)
+        value = _IMPLIED.get(action) if default is None else self._default(default, kind)
         choices = given.get("choices")
         known_choices = (
             choices.value.items
@@ -237,12 +237,18 @@ class OptionReader:
             for index, option in enumerate(parser.options):
                 if option.spec.dest == pair.key:
                     old = option.spec
-                    value = _converted(pair.value, old.type)
+                    value = self._default(pair, old.type)
                     spec = ArgumentSpec(
                         old.flags, old.dest, value, old.span, old.type, old.action, old.nargs, old.choices, old.required
                     )
                     settings = self._settings(spec, pair.start, pair.end, pair.value_start, pair.value_end, pair.value)
                     parser.options[index] = _Option(spec, settings, pair.value_start, pair.value_end)
+
+    def _default(self, pair: Pair, kind: str) -> Value:
+        value = _converted(pair.value, kind)
+        if isinstance(value, Unknown) and not value.text:
+            return Unknown(value.hangs_on, self.module.spelling(pair.value_start, pair.value_end))
+        return value
 
     def _spelled(self, pair: Pair | None) -> str:
         if pair is None:

@@ -10,7 +10,7 @@ from klaudit.readers.document import ConfigObject
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.results import REST, Items, Opaque, Result, Text, value_of
-from klaudit.readers.python.scopes import EVER, Place, reaching
+from klaudit.readers.python.scopes import Place, reaching
 from klaudit.readers.python.shell_text import text_range, words_of
 from klaudit.readers.python.strings import sliced, split, with_holes
 
@@ -55,7 +55,7 @@ class OverrideReader:
         elements = getattr(node, "elts", [])
         if elements and (self.module.start(elements[0]) in self.consumed or not self._promising(elements)):
             return None
-        items = self._final(site)
+        items = self.evaluator.final(site)
         if not isinstance(items, Items) or (items.items and items.items[0].start in self.consumed):
             return None
         return self._made_of(site, items)
@@ -79,7 +79,7 @@ class OverrideReader:
 
     def _flag_text(self, site: Site) -> ConfigObject | None:
         """A text that begins with a flag: part of a command line that is put together elsewhere."""
-        text = self._final(site)
+        text = self.evaluator.final(site)
         if not isinstance(text, Text) or not with_holes(text).lstrip().startswith("--"):
             return None
         items = Items(tuple(split(text)), text.start, text.end)
@@ -96,15 +96,6 @@ class OverrideReader:
             elif not isinstance(element, ast.Constant):
                 return len(elements) < 200 and isinstance(element, (ast.Starred, ast.BinOp, ast.JoinedStr, ast.Name))
         return False
-
-    def _final(self, site: Site) -> Result:
-        if site.target is not None:
-            found = reaching(site.target, Place(site.place.scope, site.place.block, EVER - 1), self.evaluator.runs)
-            if found is not None and found.binding is not None and found.binding.value is site.node:
-                return self.evaluator.named(site.target, found, site.place) or self.evaluator.evaluate(
-                    site.node, site.place
-                )
-        return self.evaluator.evaluate(site.node, site.place)
 
     def _settings(self, items: Items) -> tuple[Setting, ...]:
         found: list[Setting] = []

@@ -37,6 +37,7 @@ def read_module(module: Module) -> PythonDocument:
     ]
     objects.sort(key=lambda made: (made.span.start, -made.span.end))
     commands.commands.sort(key=lambda command: command.span.start)
+    commands.shell_strings.sort(key=lambda text: text.span(0, 0).start)
     problems: list[Problem] = []
     if calls.is_cut:
         problems.append(

@@ -172,6 +172,7 @@ class _Walker:
                 local, symbol = alias.asname or alias.name, f"{package}.{alias.name}" if package else alias.name
             place.scope.bind(Binding(local, "import", end_of(node), place.block, symbol=symbol))
             self.facts.imports.append((local, symbol))
+            self.expressions.imported(local, symbol)
 
     def _package(self, node: ast.ImportFrom) -> str:
         """The module imported from; a relative one counted from the file's own folder."""
