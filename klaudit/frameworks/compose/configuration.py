@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from klaudit.frameworks.compose.interpolation import Found, Resolver, UnresolvedError
+from klaudit.frameworks.compose.found import Found, UnresolvedError
+from klaudit.frameworks.compose.interpolation import Resolver
 from klaudit.frameworks.compose.items import Branch, Item, Leaf, Nowhere, from_value, leaves
 from klaudit.model import Problem, Setting, Span, Unknown, Value
 

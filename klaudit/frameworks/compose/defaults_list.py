@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from klaudit.frameworks.compose.default_entry import Default
-from klaudit.frameworks.compose.interpolation import Found, Resolver
+from klaudit.frameworks.compose.found import Found
+from klaudit.frameworks.compose.interpolation import Resolver
 from klaudit.frameworks.compose.items import Branch, Leaf, Nowhere, from_value
 from klaudit.frameworks.compose.library import ConfigFile, VersionBase
 from klaudit.frameworks.compose.merging import RefusedError

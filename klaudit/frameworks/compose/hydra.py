@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from klaudit.frameworks.compose.configuration import Base, Configuration, Own, UnseenConfig
 from klaudit.frameworks.compose.defaults_list import Chosen, choose
-from klaudit.frameworks.compose.interpolation import Resolver, UnresolvedError
+from klaudit.frameworks.compose.found import UnresolvedError
+from klaudit.frameworks.compose.interpolation import Resolver
 from klaudit.frameworks.compose.items import Branch, Item, Nowhere
 from klaudit.frameworks.compose.launch import launch
 from klaudit.frameworks.compose.library import Library, SearchPath, VersionBase
@@ -127,7 +128,7 @@ class _Composer:
                     override = replace(override, parsed=replace(override.parsed, problem=problem))
                     values.append(override)
                 else:
-                    problems.append(_problem(override, f"{problem} in the tree"))
+                    problems.append(override.complaint(f"{problem} in the tree"))
             else:
                 values.append(override)
         request = _Request(
@@ -264,8 +265,3 @@ def _sweep(override: Override) -> str:
     if override.parsed.is_simple_sweep:
         return f"{text} is ambiguous: a list wants brackets, a text quotes, a sweep --multirun"
     return f"{text} is a sweep, which wants --multirun"
-
-
-def _problem(override: Override, message: str) -> Problem:
-    site = override.word.site if override.word is not None else None
-    return Problem(site.path if site else "", site.line if site else None, message)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from klaudit.frameworks.compose import interpolation_grammar as grammar
+from klaudit.frameworks.compose.found import DeadEndError, Found, UnresolvedError
 from klaudit.frameworks.compose.items import (
     Branch,
     Container,
@@ -19,33 +19,13 @@ from klaudit.frameworks.compose.items import (
     split_key,
 )
 from klaudit.frameworks.compose.primitives import GrammarError
+from klaudit.frameworks.compose.resolvers import RESOLVERS, shown
 from klaudit.model import Unknown, Value
 
 MAX_STEPS = 20_000  # of one question: doubling interpolations would go on for ever
 MAX_LENGTH = 100_000
 MAX_CHAIN = 30  # interpolations that lead to interpolations
 MAX_DEPTH = 60  # of a value, through interpolations
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An item with the containers above it, outermost first, and its name."""
-
-    item: Item
-    above: tuple[Container, ...]
-    name: tuple[str, ...]
-
-
-class UnresolvedError(Exception):
-    """A value that hangs on something that is not in the configuration, or on itself."""
-
-    def __init__(self, *hangs_on: str) -> None:
-        super().__init__(", ".join(hangs_on))
-        self.hangs_on = hangs_on
-
-
-class DeadEndError(UnresolvedError):
-    """An interpolation that OmegaConf cannot resolve for certain: its key is absent or missing, or it leads to itself."""
 
 
 def malformed(root: Item, limit: int) -> tuple[Leaf, str] | None:
@@ -67,7 +47,7 @@ class Resolver:
 
     def __init__(self, root: Branch, environment: Mapping[str, str | None] | None = None) -> None:
         self._root = root
-        self._environment = environment or {}
+        self.environment: Mapping[str, str | None] = environment or {}
         self._active: set[tuple[str, ...]] = set()
         self._steps = 0
         self._depth = 0
@@ -90,7 +70,7 @@ class Resolver:
         target = self._follow(found)
         if not isinstance(target, Found):
             return target, None
-        return self._plain(target), None if target.item is found.item else target.item.written
+        return self.plain(target), None if target.item is found.item else target.item.written
 
     def container(self, found: Found) -> Container | None:
         """The branch or list that an item is or leads to; None for everything else."""
@@ -161,7 +141,11 @@ class Resolver:
 
     def _as_text(self, piece: grammar.Interpolation, found: Found) -> str:
         value = self._interpolation(piece, found)
-        return _shown(self._raw(value.item) if isinstance(value, Found) else value)
+        if isinstance(value, Found):
+            return shown(self._raw(value.item))
+        if isinstance(value, (dict, list)):  # made by a resolver: shown with inner interpolations of its own
+            raise UnresolvedError(".".join(found.name))
+        return shown(value)
 
     def _raw(self, item: Item) -> Value:
         """An item as it is written: inside a text, OmegaConf shows a branch with its interpolations unresolved."""
@@ -176,7 +160,7 @@ class Resolver:
         if isinstance(piece, grammar.Call):
             return self._call(piece, found)
         key = self._key(piece.pieces, found)
-        target = self._reference(key, found, throw_on_missing=True)
+        target = self.reference(key, found, throw_on_missing=True)
         if target is None:
             raise DeadEndError(key)
         if len(target.name) < len(found.name) and found.name[: len(target.name)] == target.name:  # it contains itself
@@ -190,13 +174,13 @@ class Resolver:
                 texts.append(piece)
                 continue
             value = self._interpolation(piece, found)
-            plain = self._plain(value) if isinstance(value, Found) else value
+            plain = self.plain(value) if isinstance(value, Found) else value
             if not isinstance(plain, str):
                 raise UnresolvedError(*(plain.hangs_on if isinstance(plain, Unknown) else (".".join(found.name),)))
             texts.append(plain)
         return "".join(texts)
 
-    def _reference(self, key: str, found: Found, *, throw_on_missing: bool) -> Found | None:
+    def reference(self, key: str, found: Found, *, throw_on_missing: bool) -> Found | None:
         """The item a dotted name means as seen from `found`, followed to the end.
 
         Leading dots count containers outwards.
@@ -219,23 +203,23 @@ class Resolver:
 
     def _call(self, call: grammar.Call, found: Found) -> Found | Value:
         name = self._key(call.name, found)
-        resolver = _RESOLVERS.get(name)
+        resolver = RESOLVERS.get(name)
         if resolver is None:
             raise UnresolvedError(call.text)
-        return resolver(self, [self._element(argument, found) for argument in call.arguments], found)
+        return resolver(self, [self.element(argument, found) for argument in call.arguments], found)
 
-    def _element(self, element: grammar.Element, found: Found) -> Value:
+    def element(self, element: grammar.Element, found: Found) -> Value:
         self._step()
         if isinstance(element, grammar.Constant):
             return element.value
         if isinstance(element, grammar.Joined):
             value = self._joined(element, found)
-            return self._plain(value) if isinstance(value, Found) else value
+            return self.plain(value) if isinstance(value, Found) else value
         if isinstance(element, grammar.Sequence):
-            return [self._element(item, found) for item in element.items]
-        return {key: self._element(item, found) for key, item in element.items}
+            return [self.element(item, found) for item in element.items]
+        return {key: self.element(item, found) for key, item in element.items}
 
-    def _plain(self, found: Found) -> Value:
+    def plain(self, found: Found) -> Value:
         """The item as a plain value, interpolations inside it resolved."""
         self._step()
         item = found.item
@@ -248,7 +232,7 @@ class Resolver:
                 target = self._follow(found)
             except UnresolvedError as error:
                 return _unknown(found, error)
-            return self._plain(target) if isinstance(target, Found) else target
+            return self.plain(target) if isinstance(target, Found) else target
         if self._depth >= MAX_DEPTH:
             return Unknown((".".join(found.name),))
         self._depth += 1
@@ -259,87 +243,13 @@ class Resolver:
 
     def _inside(self, item: Container, above: tuple[Container, ...], name: tuple[str, ...]) -> Value:
         if isinstance(item, Branch):
-            return {key: self._plain(Found(inner, above, (*name, key))) for key, inner in item.items.items()}
-        return [self._plain(Found(inner, above, (*name, str(at)))) for at, inner in enumerate(item.items)]
+            return {key: self.plain(Found(inner, above, (*name, key))) for key, inner in item.items.items()}
+        return [self.plain(Found(inner, above, (*name, str(at)))) for at, inner in enumerate(item.items)]
 
     def _step(self) -> None:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise UnresolvedError("too many interpolations")
-
-    # --- OmegaConf's own resolvers; programs may register others, which stay unknown ------------------------------------------------
-
-    def _env(self, arguments: list[Value], found: Found) -> Value:
-        if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], str):
-            raise DeadEndError("oc.env")
-        name = arguments[0]
-        if name in self._environment:
-            known = self._environment[name]
-            if known is None:
-                raise UnresolvedError(name)
-            return known
-        if len(arguments) == 1:
-            raise UnresolvedError(name)
-        return None if arguments[1] is None else _shown(arguments[1])
-
-    def _select(self, arguments: list[Value], found: Found) -> Found | Value:
-        if not 1 <= len(arguments) <= 2 or not isinstance(arguments[0], str):
-            raise DeadEndError("oc.select")
-        default = arguments[1] if len(arguments) == 2 else None
-        target = self._reference(arguments[0], found, throw_on_missing=False)
-        if target is None or (isinstance(target.item, Leaf) and target.item.is_missing):
-            return default
-        return target
-
-    def _decode(self, arguments: list[Value], found: Found) -> Value:
-        if len(arguments) != 1 or not isinstance(arguments[0], (str, type(None))):
-            raise DeadEndError("oc.decode")
-        if arguments[0] is None:
-            return None
-        try:
-            return self._element(grammar.parse_element(arguments[0]), found)
-        except GrammarError:
-            raise UnresolvedError(f"oc.decode:{arguments[0]}") from None
-
-    def _create(self, arguments: list[Value], found: Found) -> Value:
-        if len(arguments) != 1 or isinstance(arguments[0], str):  # a text would be read as YAML
-            raise UnresolvedError("oc.create")
-        return arguments[0]
-
-    def _mapping(self, arguments: list[Value], found: Found) -> Found:
-        if len(arguments) != 1 or not isinstance(arguments[0], str):
-            raise DeadEndError("oc.dict")
-        target = self._reference(arguments[0], found, throw_on_missing=True)
-        if target is None or not isinstance(target.item, Branch):
-            raise DeadEndError(arguments[0])
-        return target
-
-    def _keys(self, arguments: list[Value], found: Found) -> Value:
-        item = self._mapping(arguments, found).item
-        return [*item.items] if isinstance(item, Branch) else []
-
-    def _values(self, arguments: list[Value], found: Found) -> Value:
-        values = self._plain(self._mapping(arguments, found))
-        return [*values.values()] if isinstance(values, dict) else []
-
-    def _deprecated(self, arguments: list[Value], found: Found) -> Found:
-        if not arguments or not isinstance(arguments[0], str):
-            raise DeadEndError("oc.deprecated")
-        target = self._reference(arguments[0], found, throw_on_missing=False)
-        if target is None:
-            raise DeadEndError(arguments[0])
-        return target
-
-
-_RESOLVERS: dict[str, Callable[[Resolver, list[Value], Found], Found | Value]] = {
-    "oc.env": Resolver._env,
-    "oc.select": Resolver._select,
-    "oc.decode": Resolver._decode,
-    "oc.create": Resolver._create,
-    "oc.dict.keys": Resolver._keys,
-    "oc.dict.values": Resolver._values,
-    "oc.deprecated": Resolver._deprecated,
-}
 
 
 def _is_index(key: str) -> bool:
@@ -356,19 +266,3 @@ def _parsed(leaf: Leaf) -> grammar.Joined:
 def _unknown(found: Found, error: UnresolvedError) -> Unknown:
     text = str(found.item.value) if isinstance(found.item, Leaf) else ""
     return Unknown(error.hangs_on, text)
-
-
-def _shown(value: Value) -> str:
-    """A value inside a text, as Python's str() renders it.  Raises UnresolvedError for one that is unknown."""
-    if isinstance(value, Unknown):
-        raise UnresolvedError(*value.hangs_on)
-    if isinstance(value, (dict, list)):
-        _shown_inside(value)
-    return str(value)
-
-
-def _shown_inside(value: Value) -> None:
-    if isinstance(value, Unknown):
-        raise UnresolvedError(*value.hangs_on)
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _shown_inside(inner)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from klaudit.frameworks.compose.configuration import Base, Configuration, Own
-from klaudit.frameworks.compose.interpolation import DeadEndError, UnresolvedError, malformed
+from klaudit.frameworks.compose.found import DeadEndError, UnresolvedError
+from klaudit.frameworks.compose.interpolation import malformed
 from klaudit.frameworks.compose.items import Leaf, from_value
 from klaudit.frameworks.compose.merging import MAX_MERGED, RefusedError, Work
 from klaudit.frameworks.compose.overrides import Override
@@ -53,7 +54,7 @@ class _Launch:
         if problem is not None:
             if override.parsed.hangs_on:
                 self.hangs_on.extend(override.parsed.hangs_on)
-                self._note(override, f"{override.parsed.text}: {problem}")
+                self.problems.append(override.complaint(f"{override.parsed.text}: {problem}"))
                 return
             self._refuse(override, problem)
             return
@@ -108,8 +109,4 @@ class _Launch:
     def _refuse(self, override: Override, reason: str) -> None:
         self.refused = self.refused or reason
         self.refusals.append((override.key, reason))
-        self._note(override, f"refused: {reason}")
-
-    def _note(self, override: Override, message: str) -> None:
-        span = override.word.site if override.word is not None else None
-        self.problems.append(Problem(span.path if span else "", span.line if span else None, message))
+        self.problems.append(override.complaint(f"refused: {reason}"))

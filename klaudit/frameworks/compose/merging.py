@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import overload
 
-from klaudit.frameworks.compose.interpolation import Found, Resolver
+from klaudit.frameworks.compose.found import Found
+from klaudit.frameworks.compose.interpolation import Resolver
 from klaudit.frameworks.compose.items import (
     Branch,
     Container,
@@ -34,14 +35,14 @@ class Work:
         self._merged = 0
         self.root = Branch(dict(root.items), root.written, self._token)
 
-    def merge(self, source: Item, package: str = "") -> None:
-        """Merge a file's content at a package.  Raises RefusedError."""
+    def merge(self, source: Item, package: str = "", *, adds: bool = True) -> None:
+        """Merge a file's content at a package; without `adds`, only into keys that exist.  Raises RefusedError."""
         item = source
         for key in reversed(split_key(package) if package else []):
             item = Branch({key: item}, source.written)
         if not isinstance(item, Branch):
             raise RefusedError("a list cannot be merged into the top level")
-        self._merge(self.root, item, (self.root,), (), adds=True)
+        self._merge(self.root, item, (self.root,), (), adds=adds)
 
     def forget(self, package: str, config: str) -> None:
         """A file that cannot be read is merged at a package: what was set there before may have changed."""

@@ -11,7 +11,7 @@ from klaudit.frameworks.compose.items import NOWHERE, Written
 from klaudit.frameworks.compose.override_functions import Sweep
 from klaudit.frameworks.compose.override_values import parse_value
 from klaudit.frameworks.compose.primitives import GrammarError
-from klaudit.model import Setting, Span, Unknown, Value
+from klaudit.model import Problem, Setting, Span, Unknown, Value
 from klaudit.readers.document import Word
 from klaudit.readers.words import partition, written_in
 
@@ -77,6 +77,11 @@ class Override(Written):
     def is_group_only(self) -> bool:
         """Whether the key can name nothing but a config group."""
         return "/" in self.parsed.key or self.parsed.package is not None
+
+    def complaint(self, message: str) -> Problem:
+        """A problem at the place of the command."""
+        site = self.word.site if self.word is not None else None
+        return Problem(site.path if site else "", site.line if site else None, message)
 
     def setting(self, name: str, value: Value) -> Setting:
         raw = "" if self.parsed.value_at is None else self.parsed.text[self.parsed.value_at :]
