@@ -28,8 +28,9 @@ def read_cells(source: Source) -> tuple[dict[str, Any], list[RawCell]]:
 
     Raises UnreadableError, with the line, for what is not JSON, and for JSON that is not a notebook.
     """
+    text = source.text.removeprefix("\ufeff")
     try:
-        root = json.loads(source.text.removeprefix("\ufeff"))
+        root = json.loads(text)
     except json.JSONDecodeError as error:
         raise UnreadableError(f"not JSON: {error.msg}", error.lineno) from None
     except RecursionError:

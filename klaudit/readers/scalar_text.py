@@ -9,7 +9,7 @@ from klaudit.readers.excerpt import Excerpt
 
 _PROPERTIES = re.compile(rb"(?:[&!]\S*[ \t\r\n]+)*")
 _BLOCK_HEADER = re.compile(rb"[|>][-+0-9]{0,2}[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n|\Z)")
-_ESCAPE = re.compile(rb"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|\r\n|[\s\S])")
+_ESCAPE = re.compile(rb"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|(?:\r\n|\r|\n)[ \t]*|[\s\S])")
 _SIMPLE = {
     b"0": "\0", b"a": "\a", b"b": "\b", b"t": "\t", b"n": "\n", b"v": "\v", b"f": "\f", b"r": "\r", b"e": "\x1b",
     b"N": "\x85", b"_": "\xa0", b"L": "\u2028", b"P": "\u2029", b"\r": "", b"\n": "",
