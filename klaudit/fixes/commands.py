@@ -71,14 +71,15 @@ class Commands:
         launch = resolution.launch
         self._configuration = launch.configuration
         self._system = launch.entry_point.system if launch.entry_point is not None else "hydra"
-        self._home = launch.head.path
         names = dict.fromkeys(self._configuration.explicit_names())
         self._words = [setting for name in names for setting in self._given(name)]
-        self._in_reach = [setting for setting in self._words if setting.span.path == self._home]
+        self._move_to(launch.head.path)
 
     def edits(self, wish: Wish) -> list[Edit]:
         """Raises CannotEditError where a word cannot be changed without more."""
         slots = [setting for name in wish.remove for setting in self._given(name)]
+        touched = [*slots, *(setting for entry in wish.write for setting in self._given(entry.name)[-1:])]
+        self._move_to(_home(self._resolution.launch.head.path, touched or self._words))
         changed: list[tuple[Setting, str]] = []
         added: list[str] = []
         for entry in wish.write:
@@ -102,6 +103,10 @@ class Commands:
         if added and not anchors:
             edits.append(self._place(self._anchor(slots)).insert(added))
         return edits
+
+    def _move_to(self, home: str) -> None:
+        self._home = home
+        self._in_reach = [setting for setting in self._words if setting.span.path == home]
 
     # --- where -------------------------------------------------------------------------------------------------------------------------
 
@@ -221,6 +226,12 @@ class Commands:
             for spec in specs
             for each in spec.names
         )
+
+
+def _home(head: str, written: Sequence[Setting]) -> str:
+    """Where new words go: into the file of the launch, unless only words of another one (a script it calls, or sources) change."""
+    paths = [setting.span.path for setting in written]
+    return head if head in paths or not paths else max(paths, key=paths.count)
 
 
 def _requoted(old: str, value: str) -> str:

@@ -9,15 +9,13 @@ from klaudit.configuration import Options
 from klaudit.discover import list_files, locate
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.selection import Selection
-from klaudit.findings.wording import change_text
 from klaudit.fixes.choice import alternatives, choose
+from klaudit.fixes.drafts import Draft, write_together
 from klaudit.fixes.edits import apply, by_path, conflict
 from klaudit.fixes.migration import Migration, Plan, Request, Unchanged
-from klaudit.fixes.page import CannotEditError
 from klaudit.fixes.proof import Failure, failures, snapshot
-from klaudit.fixes.rewrite import edits_of
 from klaudit.fixes.snapshot import READING, Trained, problem_of, resolutions, trained
-from klaudit.fixes.wish import Pages, wish
+from klaudit.fixes.wish import Pages
 from klaudit.frameworks.migrate import Impossible
 from klaudit.frameworks.resolve import Resolution
 from klaudit.model import Edit, Finding
@@ -53,6 +51,7 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
     planner = _Planner(tree, found.files, options, request)
     planner.plan.problems += [*targets.problems, *found.problems]
     planner.look(found.files, progress)
+    planner.write()
     planner.prove()
     return planner.plan
 
@@ -68,7 +67,7 @@ class _Planner:
         self._selection = Selection(options, tree.root)
         self._pages = Pages(tree)
         self._before: dict[str, list[Trained]] = {}
-        self._names: dict[tuple[str, int], frozenset[str]] = {}
+        self._drafts: list[Draft] = []
 
     # --- what each launch needs ----------------------------------------------------------------------------------------------------
 
@@ -90,15 +89,23 @@ class _Planner:
 
     def _launch(self, path: str, at: int, resolution: Resolution) -> Trained:
         rules = self._mended(resolution)
-        names: frozenset[str] = frozenset()
         if rules:
-            migration = self._migration(path, at, resolution, rules)
-            if isinstance(migration, Migration):
-                self.plan.migrations.append(migration)
-                names = self._names[path, at] = migration.names
-            elif migration is not None:
-                self.plan.unchanged.append(migration)
-        return trained(resolution, names)
+            draft = self._draft(path, at, resolution, rules)
+            if isinstance(draft, Draft):
+                self._drafts.append(draft)
+            else:
+                self.plan.unchanged.append(draft)
+        return trained(resolution)
+
+    def write(self) -> None:
+        """Edits for all of them."""
+        write_together(self._drafts, self._pages)
+        for draft in self._drafts:
+            if draft.why:
+                self.plan.unchanged.append(Unchanged(draft.resolution.setup, draft.rules, draft.why, draft.instead))
+            else:
+                self.plan.migrations.append(draft.migration())
+        self._drafts.clear()
 
     def _mended(self, resolution: Resolution) -> tuple[str, ...]:
         """The selected findings of a launch that another set-up mends; notes only where the user selects."""
@@ -108,9 +115,7 @@ class _Planner:
     def _is_selected(self, finding: Finding) -> bool:
         return (finding.severity != "note" or bool(self._options.select)) and self._selection.keeps(finding)
 
-    def _migration(
-        self, path: str, at: int, resolution: Resolution, rules: tuple[str, ...]
-    ) -> Migration | Unchanged | None:
+    def _draft(self, path: str, at: int, resolution: Resolution, rules: tuple[str, ...]) -> Draft | Unchanged:
         request = self._request
         change = choose(resolution, request)
         instead = tuple(alternatives(resolution, request))
@@ -118,26 +123,7 @@ class _Planner:
             return Unchanged(resolution.setup, rules, change.why, instead)
         if change.recipe.safety == "unsafe" and not request.unsafe:
             return Unchanged(resolution.setup, rules, "the change is not safe: --unsafe makes it", instead)
-        wanted = wish(change, resolution)
-        try:
-            edits, notes = edits_of(wanted, resolution, self._pages)
-        except (CannotEditError, *READING) as error:
-            return Unchanged(resolution.setup, rules, str(error), instead)
-        return Migration(
-            path=path,
-            at=at,
-            before=resolution.setup,
-            rules=rules,
-            target=change.recipe.target,
-            title=change_text(change, resolution),
-            explanation=change.explanation,
-            rescued=change.rescued_from_std,
-            safety=change.recipe.safety,
-            edits=tuple(edits),
-            names=frozenset((*(entry.name for entry in wanted.write), *wanted.remove)),
-            amount=change.amount,
-            notes=notes,
-        )
+        return Draft(path, at, resolution, rules, change, instead)
 
     # --- proof ------------------------------------------------------------------------------------------------------------------------
 
@@ -162,7 +148,7 @@ class _Planner:
         contents = self._contents(migrations)
         tree = Tree(self._tree.root, contents)
         scanner = Scanner(tree, self._files, self._options)
-        after = snapshot(scanner, self._before, lambda path, at: self._names.get((path, at), ()))
+        after = snapshot(scanner, self._before)
         return after, failures(self._before, after, migrations)
 
     def _contents(self, migrations: Iterable[Migration]) -> dict[str, bytes]:
@@ -236,7 +222,6 @@ class _Planner:
         for migration in self.plan.migrations:
             reason = why(migration)
             if reason:
-                self._names.pop((migration.path, migration.at), None)
                 self.plan.unchanged.append(Unchanged(migration.before, migration.rules, reason))
             else:
                 kept.append(migration)

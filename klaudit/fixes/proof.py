@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from klaudit.fixes.migration import Migration
@@ -22,14 +22,12 @@ class Failure:
     why: str
 
 
-def snapshot(scanner: Scanner, paths: Iterable[str], names: Callable[[str, int], Iterable[str]]) -> dict[str, list[Trained]]:
-    """The launches of files; one that cannot be read has none.  `names` are settings of a launch to look at in any case."""
+def snapshot(scanner: Scanner, paths: Iterable[str]) -> dict[str, list[Trained]]:
+    """The launches of files; one that cannot be read has none."""
     files: dict[str, list[Trained]] = {}
     for path in paths:
         try:
-            files[path] = [
-                trained(resolution, names(path, at)) for at, resolution in enumerate(resolutions(scanner, path))
-            ]
+            files[path] = [trained(resolution) for resolution in resolutions(scanner, path)]
         except READING:
             files[path] = []
     return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,12 +30,12 @@ class Trained:
         return (self.setup.verdict, self.setup.algorithm, tuple(map(effect_of, self.setup.terms)), self.refusals)
 
 
-def trained(resolution: Resolution, names: Iterable[str] = ()) -> Trained:
-    """What a launch trains with; of its settings those set by hand and `names`."""
+def trained(resolution: Resolution) -> Trained:
+    """What a launch trains with; of its settings those set by hand."""
     launch = resolution.launch
     configuration = launch.configuration
     settings = {}
-    for name in dict.fromkeys((*configuration.explicit_names(), *names)):
+    for name in dict.fromkeys(configuration.explicit_names()):
         setting = configuration.get(name)
         settings[name] = setting.value if setting is not None else None
     return Trained(_identity(launch), resolution.setup, tuple(configuration.refusals), settings)

@@ -60,7 +60,14 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
             if resolution[id].value != value:
                 write[resolution.spelling(id)] = value
                 rescued.append(resolution.spelling(id))
-    return Change(recipe, tuple(write.items()), tuple(dict.fromkeys(remove)), tuple(rescued), carried, term.term.coefficient if term else None)
+    return Change(
+        recipe,
+        tuple(write.items()),
+        tuple(dict.fromkeys(remove)),
+        tuple(rescued),
+        carried,
+        term.term.coefficient if term else None,
+    )
 
 
 def best_change(resolution: Resolution) -> Change | Impossible | None:
