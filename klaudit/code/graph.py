@@ -49,6 +49,7 @@ class Op(Enum):
     SOFTMAX = auto()
     LOGSOFTMAX = auto()
     LOGSUMEXP = auto()
+    TOPK = auto()  # some entries of the vocabulary
     KLDIV = auto()  # input, target: target * (log target - input), element by element; `text` is "log_target" or ""
     CHOICE = auto()  # one argument a condition
     STACK = auto()
@@ -139,6 +140,9 @@ _ARITHMETIC: dict[Op, Callable[..., float]] = {
 }
 
 
+OVER_VOCABULARY = (None, -1, 2)  # axes of a reduction that takes the vocabulary in
+
+
 class TooManyNodesError(RuntimeError):
     """A function grew past MAX_NODES."""
 
@@ -201,6 +205,8 @@ class Graph:
         node.text, node.axis = text, axis
         if op is Op.COMPARE or op is Op.DETACH or op is Op.SIGN:
             node.live = False
+        if op is Op.REDUCE and axis in OVER_VOCABULARY:
+            node.vocabulary = False
         return node
 
     def _simplified(self, op: Op, args: Sequence[Node]) -> Node | None:

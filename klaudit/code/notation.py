@@ -30,6 +30,7 @@ _FUNCTIONS = {
     Op.KLDIV: "kl_div",
     Op.DETACH: "sg",
     Op.STACK: "stack",
+    Op.TOPK: "topk",
 }
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly a piece of text binds
 

@@ -96,7 +96,10 @@ HOMES: list[tuple[str, str, str, str]] = [
     ("def between(scale, left, right):\n    return scale * ({g})\nhalf = functools.partial(between, 1.0)\n", "", "", "half({p}, {q})"),
     ("def between(left, right):\n    def inner():\n        return {g}\n    return inner()\n", "", "", "between({p}, {q})"),
     ("def first(left, right):\n    return {g}\ndef between(left, right):\n    return first(left, right)\n", "", "", "between({p}, {q})"),
-    ("def between(left, right, kind='other'):\n    if kind == 'mine':\n        return {g}\n    raise ValueError(kind)\n", "", "", "between({p}, {q}, 'mine')"),
+    (
+        "def between(left, right, kind='other'):\n    if kind == 'mine':\n        return {g}\n    raise ValueError(kind)\n",
+        "", "", "between({p}, {q}, 'mine')",
+    ),
 ]  # fmt: skip
 JOINS = [
     "loss = ((pg + self.beta * kl) * mask).sum() / mask.sum()",
@@ -105,7 +108,8 @@ JOINS = [
     "loss = -(-pg - self.beta * kl).mean()",
     "terms = [pg.mean(), self.beta * kl.mean()]\nloss = sum(terms)",
     "penalty = kl.mul(self.beta)\nloss = pg.add(penalty)\nloss = (loss * mask).sum(-1).mean()",
-    "kl_mean = (kl * mask).sum(dim=-1).div(mask.sum(dim=-1)).mean()\nloss = pg.mean()\nif self.beta > 0:\n    loss = loss + self.beta * kl_mean",
+    "kl_mean = (kl * mask).sum(dim=-1).div(mask.sum(dim=-1)).mean()\nloss = pg.mean()\n"
+    "if self.beta > 0:\n    loss = loss + self.beta * kl_mean",
     "loss = torch.stack([pg.mean(), self.beta * kl.mean()]).sum()",
 ]  # fmt: skip
 SINKS = [
@@ -243,7 +247,8 @@ IMPORTS = [
 def test_moved_to_another_file(data: st.DataObject, estimator: str, imported: tuple[str, str]) -> None:
     line, call = imported
     trainer = data.draw(trainers(estimator))
-    helper = f"import math, torch\nimport torch.nn.functional as F\n\ndef between(left, right):\n    return {trainer.spelling.format(p='left', q='right')}\n"
+    formula = trainer.spelling.format(p="left", q="right")
+    helper = f"import math, torch\nimport torch.nn.functional as F\n\ndef between(left, right):\n    return {formula}\n"
     code = line + "\n" + replace(trainer, home=("", "", "", call)).code()
     files = {"pkg/__init__.py": "", "pkg/kl.py": helper}
     assert told(only(code, files)) == ("loss", estimator, "pathwise", 1), code

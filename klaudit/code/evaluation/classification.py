@@ -34,7 +34,8 @@ class Classification:
     On sampled tokens its value is scale * k(d) + shift for the named estimator (per sampled token; `scale` alone for a sum over the
     vocabulary, whose `direction` is given).  `gradient` says how it acts in a loss and `weight` is dk/dlog pi there per unit of scale,
     None where the theory's basis does not hold it.  `ratio`: a weight pi/pi_old in the formula, and whether gradient flows through it.
-    `probability_weighted`: the value scales with pi itself, as p * (log p - log q) does.  `samples` are (d, value, slope).
+    `truncated`: that sum is over some entries only.  `probability_weighted`: the value scales with pi itself, as p * (log p - log q)
+    does.  `samples` are (d, value, slope).
     """
 
     estimator: EstimatorName
@@ -44,6 +45,7 @@ class Classification:
     weight: ScoreWeight | None = None
     ratio: Ratio = "none"
     direction: Direction = ""
+    truncated: bool = False
     probability_weighted: bool = False
     samples: tuple[tuple[float, float, float], ...] = ()
     limits: Limits = Limits()

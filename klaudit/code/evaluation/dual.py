@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.slopes import RULES, guarded
-from klaudit.code.graph import Node, Op
+from klaudit.code.graph import OVER_VOCABULARY, Node, Op
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 
 INFINITE = math.inf
@@ -150,7 +150,7 @@ def _one(node: Node, args: list[Dual], points: Tokens | Vocabulary) -> Dual:
             [u + v for u, v in zip(first.slopes, other.slopes, strict=True)],
             _either(first, other),
         )
-    if op is Op.CHOICE or op is Op.STACK:
+    if op is Op.CHOICE or op is Op.STACK or op is Op.TOPK:
         return first
     if op is Op.DETACH:
         return Dual(first.values, [0.0] * count, first.clamped)
@@ -224,7 +224,7 @@ def _extreme(node: Node, args: list[Dual]) -> Dual:
 
 def _over_axis(node: Node, source: Dual, points: Tokens | Vocabulary) -> Dual:
     """Reductions over tokens leave each token's share as it is; over the vocabulary they are computed."""
-    over_vocabulary = node.args[0].vocabulary and node.axis in (None, -1, 2)
+    over_vocabulary = node.args[0].vocabulary and node.axis in OVER_VOCABULARY
     if isinstance(points, Tokens):
         if node.op is Op.REDUCE:
             return source

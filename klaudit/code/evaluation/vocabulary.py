@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from klaudit.code.conditions import Assignment
-from klaudit.code.evaluation.classification import Classification
-from klaudit.code.evaluation.dual import Dual, Vocabulary, evaluate
+from klaudit.code.evaluation.classification import Classification, Direction
+from klaudit.code.evaluation.dual import Dual, Vocabulary, evaluate, taken_parts
 from klaudit.code.evaluation.fitting import affine, is_constant, same
-from klaudit.code.graph import Node
+from klaudit.code.graph import Node, Op
 from klaudit.model import EstimatorName, Gradient
 
 _POSITIONS = (
@@ -21,11 +21,13 @@ _POSITIONS = (
 
 def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | None:
     """Compared with KL(pi||ref) and KL(ref||pi) of three pairs of distributions, and with their slopes along a direction."""
+    parts = taken_parts(node, assignment) or frozenset()
+    truncated = any(part.op is Op.TOPK for part in parts)
     found = [_summed(evaluate(node, position, assignment)) for position in _POSITIONS]
     values, slopes = [value for value, _ in found], [slope for _, slope in found]
     if is_constant(values) and not any(slopes):
         return None
-    for direction, divergence in (("pi||ref", _reverse), ("ref||pi", _forward)):
+    for direction, divergence in _DIVERGENCES:
         exact = [divergence(position) for position in _POSITIONS]
         fit = affine([value for value, _ in exact], values)
         if fit is None or abs(fit[1]) > 1e-9:
@@ -34,8 +36,9 @@ def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | 
         gradient: Gradient = (
             "pathwise" if same(unit, [slope for _, slope in exact]) else "none" if not any(unit) else "score"
         )
-        name: EstimatorName = "full" if direction == "pi||ref" and gradient != "score" else "unknown"
-        return Classification(name, gradient, fit[0], direction=direction)  # type: ignore[arg-type]
+        exact_sum = direction == "pi||ref" and gradient != "score" and not truncated
+        name: EstimatorName = "full" if exact_sum else "unknown"
+        return Classification(name, gradient, fit[0], direction=direction, truncated=truncated)
     return Classification("unknown", "pathwise", 1.0)
 
 
@@ -67,3 +70,9 @@ def _reverse(position: Vocabulary) -> tuple[float, float]:
 
 def _forward(position: Vocabulary) -> tuple[float, float]:
     return _divergence(position, lambda lp, dlp, lr: (math.exp(lr) * (lr - lp), -math.exp(lr) * dlp))
+
+
+_DIVERGENCES: tuple[tuple[Direction, Callable[[Vocabulary], tuple[float, float]]], ...] = (
+    ("pi||ref", _reverse),
+    ("ref||pi", _forward),
+)

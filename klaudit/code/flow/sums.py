@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from klaudit.code.flow.passage import Passage, core, is_aggregation
-from klaudit.code.graph import Graph, Node, Op
+from klaudit.code.graph import Graph, Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 
 
@@ -99,8 +99,17 @@ def _stands_alone(part: Node, group: list[tuple[float, Node]]) -> bool:
     for _, other in group:
         if other is not part:
             others |= other.roles
-    if others & REFERENCE or part.op in (Op.EXP, Op.EXPM1, Op.DETACH):
+    if others & REFERENCE or part.op in (Op.EXP, Op.EXPM1, Op.DETACH) or _is_cross_entropy(part):
         return False
     return part.op in (Op.REDUCE, Op.MUL, Op.CHOICE, Op.POW, Op.ABS, Op.DIV, Op.CLAMP) and all(
         other is part or other.op is Op.NUMBER or not other.roles & OLD or other.live for _, other in group
     )
+
+
+def _is_cross_entropy(part: Node) -> bool:
+    """A sum of p * log q over the vocabulary, with no difference in it: an entropy makes a divergence of it."""
+    while part.op in (Op.REDUCE, Op.NEG):
+        if part.op is Op.REDUCE and part.args[0].vocabulary:
+            return not any(below.op is Op.ADD for below in reachable([part]))
+        part = part.args[0]
+    return False

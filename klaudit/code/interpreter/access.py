@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import replace
 
 from klaudit.code import names
 from klaudit.code.conditions import Condition, OneOf, Subject
@@ -131,6 +132,8 @@ class Access(Machine):
                 return self.graph.make(Op.DETACH, (owner,), self.site(syntax, frame))
             if name in ("shape", "device", "dtype", "ndim"):
                 return self.graph.mask
+            if name in ("values", "indices", "T", "mT"):
+                return owner
             return Operation(name, owner)
         if isinstance(owner, Path):
             return self._attribute_of_path(owner, name, frame)
@@ -163,6 +166,8 @@ class Access(Machine):
 
     def _attribute_of_path(self, owner: Path, name: str, frame: Frame) -> Value:
         text = f"{owner.text}.{name}"
+        if name == "data" and names.is_log_probability(owner.name):
+            return replace(owner, detached=True)
         if text in self.heap:
             return self.heap[text]
         if (

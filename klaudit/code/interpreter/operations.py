@@ -140,6 +140,9 @@ def _reduced(text: str) -> Meaning:
 def _gathered(given: Given) -> Node:
     """Picking the sampled token's entry out of the vocabulary."""
     tensor = given.tensor
+    index = given.arguments.get(1, "index", "indices")
+    if isinstance(index, Node) and index.op is Op.TOPK and tensor.vocabulary:
+        return given.make(Op.TOPK)
     if tensor.op is Op.LOGSOFTMAX:
         return token_log_probability(given.graph, tensor.args[0], given.site)
     if tensor.op is Op.SOFTMAX:
@@ -247,10 +250,6 @@ def _spread(given: Given) -> Node:
     return given.make(Op.OPAQUE, text="std")
 
 
-def _top(given: Given) -> Node:
-    return given.tensor
-
-
 SAME = names.vocabulary(
     """
     float double half bfloat16 to type type_as astype cuda cpu contiguous clone copy view view_as reshape squeeze
@@ -314,7 +313,7 @@ OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(("ones_like", "ones", "new_ones"), _number(1.0)),
     **dict.fromkeys(("size", "numel", "dim", "count_nonzero", "argmax", "argmin", "isfinite", "isnan"), _counted),
     **dict.fromkeys(("any", "all", "bool", "long", "int"), _counted),
-    "topk": _top,
+    "topk": lambda given: given.make(Op.TOPK) if given.tensor.vocabulary else given.tensor,
 }  # fmt: skip
 
 # Built from numbers or tensors by value: whatever gradient the source had is lost.

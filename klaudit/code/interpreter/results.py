@@ -66,13 +66,19 @@ class Results(Expressions):
         return Path(text, name, model, reason, detached=frame.without_gradient > 0)
 
     def _maker(self, dotted: str, callee: Value | None, arguments: Arguments) -> tuple[int | None, str]:
-        for text in (dotted, *(value.text for value in arguments.all() if isinstance(value, Path))):
+        owner = callee.text.rpartition(".")[0] if isinstance(callee, Path) else ""
+        texts = (
+            dotted,
+            owner,
+            *(value.text for value in arguments.all() if isinstance(value, Path)),
+        )
+        for text in texts:
             role = names.names_model_of(text)
             if role is not None and (role != POLICY):
                 return role, f"computed by {text}"
         if isinstance(callee, Path) and callee.model is not None:
             return callee.model, callee.reason
-        for text in (dotted, *(value.text for value in arguments.all() if isinstance(value, Path))):
+        for text in texts:
             if names.names_model_of(text) is not None:
                 return POLICY, f"computed by {text}"
         return None, ""

@@ -166,7 +166,8 @@ class Interpreter(Calls):
             if isinstance(value, Sequence) and value.items:
                 item = value.items[at] if at < len(value.items) and not value.grows else value.items[-1]
             elif isinstance(value, Path):
-                item = Path(f"{value.text}[{at}]", "", value.model, value.reason, value.detached)
+                name = value.name if at == _place_of_log_probability(value.name) and not _is_entropy(part) else ""
+                item = Path(f"{value.text}[{at}]", name, value.model, value.reason, value.detached)
             else:
                 item = value if isinstance(value, Node | Alternatives) else Path(f"<item {at}>", "")
             self.assign(part, item, frame, written)
@@ -310,3 +311,14 @@ class _Chained(dict[str, Value]):
 def _switches_adapter(text: str) -> bool:
     words = names.words(text)
     return ("adapter" in words and ("disable" in words or "use" in words)) or ("null" in words and "ref" in words)
+
+
+def _place_of_log_probability(maker: str) -> int | None:
+    """Which of several results is the log-probability, going by the name of what made them (`logps_and_entropies`)."""
+    if not names.is_log_probability(maker):
+        return None
+    return int(0 <= maker.find("entrop") < maker.find("log"))
+
+
+def _is_entropy(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and "entrop" in target.id
