@@ -18,6 +18,7 @@ FAILED = 2
 COMMANDS = {
     "scan": ("klaudit.cli.scan", "Find KL penalties and say what is wrong with them."),
     "setups": ("klaudit.cli.setups", "List every set-up with the KL terms it trains with."),
+    "fix": ("klaudit.cli.fix", "Migrate biased KL penalties, as a patch or in place."),
     "explain": ("klaudit.cli.explain", "Explain a finding, or list all of them."),
     "frameworks": ("klaudit.cli.frameworks", "Say which frameworks and versions are known."),
     "verify": ("klaudit.cli.verify", "Check the verdicts on tensors (needs klaudit[tensor])."),

@@ -47,4 +47,6 @@ def _without_touching_std(resolution: Resolution) -> Change | Impossible:
             return found
     if isinstance(rewarded, Impossible):
         return rewarded
-    return Impossible("within group-std normalisation a rewarded k1 loses its coefficient, and no other unbiased form exists here")
+    return Impossible(
+        "within group-std normalisation a rewarded k1 loses its coefficient, and no other unbiased form exists here"
+    )

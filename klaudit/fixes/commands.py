@@ -181,7 +181,13 @@ class Commands:
         raw = self._place(setting).text
         match = _FLAG.match(raw) if self._system == "flags" else None
         quote = raw[0] if raw[:1] in "\"'" and raw[-1:] == raw[:1] and len(raw) > 1 else ""
-        value = match[3] if match else raw[len(quote) : len(raw) - len(quote)].partition("=")[2] if quote else raw.partition("=")[2]
+        value = (
+            match[3]
+            if match
+            else raw[len(quote) : len(raw) - len(quote)].partition("=")[2]
+            if quote
+            else raw.partition("=")[2]
+        )
         if "$" not in value:
             return value if value and words.needs_no_quotes(value) else None
         if quote == "'" or re.search(r"[\s`()]", value):

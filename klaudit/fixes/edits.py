@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from klaudit.fixes.page import CannotEditError
 from klaudit.model import Edit
@@ -19,7 +20,7 @@ def by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
 def conflict(edits: Iterable[Edit]) -> tuple[Edit, Edit] | None:
     """Two different edits that touch the same bytes, or insert at the same place."""
     for ordered in by_path(edits).values():
-        for one, other in zip(ordered, ordered[1:], strict=False):
+        for one, other in pairwise(ordered):
             if other.start < one.end or one.start == one.end == other.start == other.end:
                 return one, other
     return None

@@ -39,7 +39,7 @@ def spell(value: Value, language: Language, *, capitals: bool = True) -> str:
 def prefers_capitals(data: bytes) -> bool:
     """Whether a text writes its booleans `True` and `False`, as most launch scripts do."""
     found = [match[1][:1] for match in _BOOLEANS.finditer(data)]
-    return sum(letter.isupper() for letter in found) * 2 >= len(found)
+    return 2 * sum(bool(letter.isupper()) for letter in found) >= len(found)
 
 
 def _number(value: float, language: Language) -> str:
@@ -53,4 +53,5 @@ def _number(value: float, language: Language) -> str:
 def _is_plain_in_yaml(value: str) -> bool:
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+.-]*", value) is None:
         return False
-    return isinstance(resolve_scalar(ScalarNode(value, True, 0, 0), "yaml11"), str)
+    is_text: bool = isinstance(resolve_scalar(ScalarNode(value, True, 0, 0), "yaml11"), str)
+    return is_text

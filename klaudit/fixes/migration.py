@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from klaudit.model import Edit, Problem, Safety, Setup
 
+TARGETS = ("k1-in-reward", "k2-in-loss", "straight-through", "importance-weighted", "no-kl")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -18,7 +18,7 @@ from klaudit.fixes.snapshot import READING, Trained, problem_of, resolutions, tr
 from klaudit.fixes.wish import Pages
 from klaudit.frameworks.migrate import Impossible
 from klaudit.frameworks.resolve import Resolution
-from klaudit.model import Edit, Finding
+from klaudit.model import Edit, Finding, Setup
 from klaudit.scanner import Scanner
 from klaudit.tree import Tree
 
@@ -143,13 +143,16 @@ class _Planner:
             self._drop_culprits(wrong)
         self._drop(lambda each: "the edits of several launches could not be proven together")
 
-    def _try(self, migrations: Sequence[Migration]) -> tuple[dict[str, list[Trained]], list[Failure]]:
-        """The tree with these edits, read again, and what is wrong with it."""
+    def _try(
+        self, migrations: Sequence[Migration], paths: Iterable[str] | None = None
+    ) -> tuple[dict[str, list[Trained]], list[Failure]]:
+        """The tree with these edits, read again (all of it, or `paths`), and what is wrong with it."""
         contents = self._contents(migrations)
         tree = Tree(self._tree.root, contents)
         scanner = Scanner(tree, self._files, self._options)
-        after = snapshot(scanner, self._before)
-        return after, failures(self._before, after, migrations)
+        before = self._before if paths is None else {path: self._before[path] for path in paths}
+        after = snapshot(scanner, before)
+        return after, failures(before, after, migrations)
 
     def _contents(self, migrations: Iterable[Migration]) -> dict[str, bytes]:
         edits = [edit for each in migrations for edit in each.edits]
@@ -175,13 +178,15 @@ class _Planner:
                 else:
                     refused |= set(clash)
         if refused:
-            self._drop(lambda each: "launches that share its text need other values there" if refused & set(each.edits) else "")
+            self._drop(
+                lambda each: "launches that share its text need other values there" if refused & set(each.edits) else ""
+            )
 
     def _drop_culprits(self, wrong: Sequence[Failure]) -> None:
         """Takes back the migrations that fail, and those whose edits make another launch fail."""
         reasons: dict[tuple[str, int], str] = {}
         by_place = {(each.path, each.at): each for each in self.plan.migrations}
-        strangers = []
+        strangers: list[Failure] = []
         for failure in wrong:
             if (failure.path, failure.at) in by_place:
                 reasons[failure.path, failure.at] = failure.why
@@ -191,30 +196,31 @@ class _Planner:
         for group in self._groups() if strangers else ():
             if any((each.path, each.at) in reasons for each in group):
                 continue
-            _, still = self._try(group)
+            _, still = self._try(group, {each.path for each in (*strangers, *group)})
             for failure in still:
-                other = next((each for each in strangers if (each.path, each.at) == (failure.path, failure.at)), None)
-                if other is not None:
-                    at = f"{other.path}: " if other.path != group[0].path else ""
-                    for each in group:
-                        reasons[each.path, each.at] = f"it shares its text with another launch: {at}{other.why}"
+                if (failure.path, failure.at) not in by_place:
+                    setup = self._before[failure.path][failure.at].setup if failure.at >= 0 else None
+                    why = f"it shares its text with another launch: {_told(failure.path, setup)}: {failure.why}"
+                    reasons.update(((each.path, each.at), why) for each in group)
         if not reasons:  # no group alone is to blame
             self._drop(lambda each: f"another launch would change: {wrong[0].path}: {wrong[0].why}")
             return
         self._drop(
-            lambda each: reasons.get((each.path, each.at))
-            or ("a launch that shares its text cannot be changed" if failing_edits & set(each.edits) else "")
+            lambda each: (
+                reasons.get((each.path, each.at))
+                or ("a launch that shares its text cannot be changed" if failing_edits & set(each.edits) else "")
+            )
         )
 
     def _groups(self) -> list[list[Migration]]:
-        """Migrations that edit the same files, together."""
-        groups: list[tuple[set[str], list[Migration]]] = []
+        """Migrations that share edits, together."""
+        groups: list[tuple[set[Edit], list[Migration]]] = []
         for migration in self.plan.migrations:
-            paths = {edit.path for edit in migration.edits}
-            joined = [group for group in groups if group[0] & paths]
-            groups = [group for group in groups if not group[0] & paths]
+            edits = set(migration.edits)
+            joined = [group for group in groups if group[0] & edits]
+            groups = [group for group in groups if not group[0] & edits]
             members = [each for _, group in joined for each in group]
-            groups.append((paths.union(*(found for found, _ in joined)), [*members, migration]))
+            groups.append((edits.union(*(found for found, _ in joined)), [*members, migration]))
         return [members for _, members in groups]
 
     def _drop(self, why: Callable[[Migration], str]) -> None:
@@ -226,3 +232,11 @@ class _Planner:
             else:
                 kept.append(migration)
         self.plan.migrations = kept
+
+
+def _told(path: str, setup: Setup | None) -> str:
+    """Which launch: `run.sh:12, if $STEP_WISE = true`."""
+    if setup is None:
+        return path
+    place = f"{path}:{setup.span.line}"
+    return f"{place}, if {' and '.join(setup.assumes)}" if setup.assumes else place

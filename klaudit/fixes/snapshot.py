@@ -64,4 +64,12 @@ READING = (UnreadableError, TooLargeError, OSError, RecursionError)
 
 
 def _identity(launch: Launch) -> Identity:
-    return (launch.framework.id, launch.trainer.id, launch.kind, launch.target, launch.config_name, launch.symbol, launch.assumes)
+    return (
+        launch.framework.id,
+        launch.trainer.id,
+        launch.kind,
+        launch.target,
+        launch.config_name,
+        launch.symbol,
+        launch.assumes,
+    )

@@ -68,7 +68,9 @@ def _between(page: Page, start: int, end: int) -> str:
     if b"\n" not in before:
         following = _AFTER.match(page.data, end)
         after = following.group() if following else b""
-        is_inside = following is not None and following.end() < len(page.data) and page.data[following.end()] not in b")\"'"
+        is_inside = (
+            following is not None and following.end() < len(page.data) and page.data[following.end()] not in b")\"'"
+        )
         if before or b"\n" not in after or not is_inside:
             return " "
         before = after

@@ -1,0 +1,150 @@
+"""`klaudit fix`: biased set-ups migrated, as a patch or in place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from klaudit.cli.output import view_of, write
+from klaudit.cli.parameters import Failure, Given, OneOf, scans, words
+from klaudit.cli.progress import shown_progress
+from klaudit.cli.session import Session
+from klaudit.fixes.migration import TARGETS, Request
+
+if TYPE_CHECKING:
+    from klaudit.fixes.migration import Plan
+    from klaudit.reports.view import View
+
+
+@click.command(
+    epilog="Exit status: 0 nothing to do or all written, 1 changes shown but not written, 2 wrong usage, unreadable input, a file that "
+    "could not be written or a fault of klaudit."
+)
+@scans
+@click.option("--write", "is_write", is_flag=True, help="Change the files; without it only the patch is shown.")
+@click.option("--unsafe", is_flag=True, help="Also changes that reach beyond the values of settings.")
+@click.option(
+    "--target",
+    type=OneOf(TARGETS),
+    default=TARGETS[0],
+    show_default=True,
+    help="The set-up to migrate to, where the framework has it.",
+)
+@click.option(
+    "--keep-std", is_flag=True, help="Leave group-std normalisation on and take the best set-up that remains with it."
+)
+@click.option(
+    "--select",
+    multiple=True,
+    callback=words,
+    metavar="RULE",
+    help="Only what has these findings: ids, prefixes, names. Repeatable.",
+)
+@click.option("--ignore", multiple=True, callback=words, metavar="RULE", help="Not for these findings. Repeatable.")
+@click.option(
+    "--format",
+    "format_name",
+    type=OneOf(("text", "json")),
+    default="text",
+    show_default=True,
+    help="What to write to standard output.",
+)
+@click.option(
+    "--summary", type=click.Path(dir_okay=False), metavar="FILE", help="Write what changes and what to watch to a file."
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    given: Given,
+    is_write: bool,
+    unsafe: bool,
+    target: str,
+    keep_std: bool,
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...] | None,
+    format_name: str,
+    summary: str | None,
+) -> None:
+    """Migrate the biased KL penalties below PATHs: by default to k1 in the reward, outside group-std normalisation.
+
+    Shows a patch that `git apply` takes, and what changes in effect: in a pipe the patch alone is standard output.  Every change is
+    proven before it is shown: the edited files are read again, the promised set-up must result and nothing else may change.
+    """
+    session = Session.start(given, select=select, ignore=ignore)
+    ctx.exit(
+        run(session, Request(target, keep_std, unsafe), is_write=is_write, format_name=format_name, summary=summary)
+    )
+
+
+def run(
+    session: Session, request: Request, *, is_write: bool, format_name: str = "text", summary: str | None = None
+) -> int:
+    """Plans, writes if asked to, and tells.  Returns the exit status."""
+    if session.configuration.options.stdin is not None and is_write:
+        raise Failure("standard input cannot be written to: leave --write out")
+    plan = _plan(session, request)
+    if is_write and plan.contents:
+        _apply(plan)
+    view = view_of(session.targets, session.given)
+    _tell(plan, view, is_write=is_write, format_name=format_name)
+    if summary is not None:
+        _summarise(plan, view, summary, is_write=is_write)
+    if plan.problems:
+        return 2
+    return int(bool(plan.contents) and not is_write)
+
+
+def _plan(session: Session, request: Request) -> Plan:
+    from klaudit.fixes.planning import plan
+    from klaudit.frameworks.load import RulesError
+
+    with shown_progress(session.given.quiet) as progress:
+        try:
+            return plan(session.given.paths, session.configuration.options, request, progress)
+        except RulesError as error:
+            raise Failure(str(error)) from None
+
+
+def _apply(plan: Plan) -> None:
+    from klaudit.fixes.writing import WriteError, write_all
+
+    try:
+        write_all(plan.root, plan.originals, plan.contents)
+    except WriteError as error:
+        raise Failure(f"nothing written: {error.path}: {error.why}") from None
+
+
+def _tell(plan: Plan, view: View, *, is_write: bool, format_name: str) -> None:
+    from klaudit.reports import migrations, migrations_json
+    from klaudit.reports.layout import paint
+    from klaudit.reports.text import problems
+
+    told = migrations.summary(plan, view, is_written=is_write)
+    if format_name == "json":
+        write(migrations_json.render(plan, is_written=is_write))
+    elif sys.stdout.isatty():
+        write(migrations.diff(plan, view))
+        write(told)
+    else:
+        write(migrations.diff(plan, view))
+        for line in told:
+            click.echo(line, nl=False, err=True)
+    for line in paint(problems(plan.problems, view), colour=False):
+        if line.strip():
+            click.echo(line, nl=False, err=True)
+
+
+def _summarise(plan: Plan, view: View, file: str, *, is_write: bool) -> None:
+    from dataclasses import replace
+
+    from klaudit.reports import migrations
+    from klaudit.reports.view import DEFAULT_WIDTH
+
+    plain = replace(view, width=DEFAULT_WIDTH, wrap=False, colour=False, quiet=False)
+    try:
+        Path(file).write_text("".join(migrations.summary(plan, plain, is_written=is_write)), encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"cannot write to `{file}`: {error.strerror or error}") from None

@@ -1,0 +1,149 @@
+"""A plan of migrations for people: the diff, what changes in effect, what was left alone and why, what to watch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from klaudit.fixes.advice import advice
+from klaudit.fixes.diff import unified
+from klaudit.fixes.migration import Migration, Plan, Unchanged
+from klaudit.model import Setup, Term
+from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
+from klaudit.reports.setup_block import verdict_style
+from klaudit.reports.view import View
+from klaudit.reports.visible import visible
+from klaudit.reports.wording import coefficient, counted, prose
+
+_HEADERS = ("launch", "", "placement", "estimator", "coefficient", "score weight w(d)", "verdict")
+
+
+def diff(plan: Plan, view: View) -> Iterator[str]:
+    """The patch, with paths as seen from the working directory where the tree lies below it."""
+    prefix = "" if view.prefix.startswith(("/", "..")) else view.prefix
+    for path in sorted(plan.contents):
+        lines = unified(prefix + path, plan.originals[path], plan.contents[path])
+        if not view.colour:
+            yield from lines
+        else:
+            yield from paint((((visible(line.rstrip("\n")), _diff_style(line)),) for line in lines), colour=True)
+
+
+def summary(plan: Plan, view: View, *, is_written: bool) -> Iterator[str]:
+    """Everything but the patch."""
+    return paint(_lines(plan, view, is_written=is_written), colour=view.colour)
+
+
+def _lines(plan: Plan, view: View, *, is_written: bool) -> Iterator[Line]:
+    groups = grouped(plan.migrations)
+    for group in groups:
+        yield from _migration(group, view)
+    if plan.unchanged:
+        yield ()
+        yield (("Not changed", "strong"),)
+        for why, of in _by_reason(plan.unchanged):
+            yield from _unchanged(why, of, view)
+    remarks = advice(plan.migrations)
+    if remarks and not view.quiet:
+        yield ()
+        yield (("What to watch", "strong"),)
+        for remark in remarks:
+            yield from paragraph(f"{remark.text} ({remark.source})", view.width, first=(("- ", "plain"),), indent=2)
+    yield ()
+    yield ((_total(plan, len(groups), is_written=is_written), "strong"),)
+
+
+def grouped(migrations: Sequence[Migration]) -> list[list[Migration]]:
+    """Migrations of one place that say the same, together: a script may run one command many times."""
+    groups: dict[object, list[Migration]] = {}
+    for each in migrations:
+        key = (each.path, each.before.span.start, each.title, _terms(each.before), _terms(each.after))
+        groups.setdefault(key, []).append(each)
+    return list(groups.values())
+
+
+def _migration(group: Sequence[Migration], view: View) -> Iterator[Line]:
+    first = group[0]
+    span = first.before.span
+    place = view.place(span.path, span.line, cell=span.cell)
+    yield ()
+    more = f", {counted(len(group), 'launch').replace('launchs', 'launches')}" if len(group) > 1 else ""
+    yield from paragraph(
+        f"{', '.join(first.rules)} to {first.target}{more}",
+        view.width,
+        first=((place, "path"), (" ", "plain")),
+        indent=2,
+    )
+    for text in _explanations(first):
+        yield from paragraph(prose(text), view.width, first=(("  ", "plain"),), indent=4)
+    rows = [*_rows("before", first.before), *_rows("after", first.after)]
+    yield from table(_HEADERS[1:], rows, view.width, indent=2)
+    served = sorted({edit.path for edit in first.edits} - {first.path})
+    if served:
+        yield from paragraph(
+            f"edits {', '.join(map(view.path, served))}", view.width, first=(("  ", "plain"),), indent=4
+        )
+
+
+def _explanations(migration: Migration) -> Iterator[str]:
+    if migration.rescued:
+        names = ", ".join(migration.rescued)
+        yield f"also switches off group-std normalisation ({names}), inside which a rewarded k1 loses its coefficient"
+    if migration.explanation:
+        yield migration.explanation
+    yield from migration.notes
+
+
+def _rows(label: str, setup: Setup | None) -> Iterator[list[Cell]]:
+    terms = [term for term in setup.terms if term.active is not False] if setup is not None else []
+    if not terms:
+        yield [(label, "faint"), *((text, _PLAIN) for text in ("none", "", "", "0", "inactive"))]
+    for term in terms:
+        yield [(label, "faint"), *_cells(term)]
+
+
+_PLAIN: Style = "plain"
+
+
+def _cells(term: Term) -> list[Cell]:
+    return [
+        (term.placement, "plain"),
+        (term.estimator, "plain"),
+        (coefficient(term), "plain"),
+        (visible(term.score_weight), "plain"),
+        (term.verdict, verdict_style(term.verdict)),
+    ]
+
+
+def _by_reason(unchanged: Sequence[Unchanged]) -> list[tuple[str, list[Unchanged]]]:
+    groups: dict[str, list[Unchanged]] = {}
+    for each in unchanged:
+        groups.setdefault(each.why, []).append(each)
+    return list(groups.items())
+
+
+def _unchanged(why: str, of: Sequence[Unchanged], view: View) -> Iterator[Line]:
+    places = dict.fromkeys(view.place(e.setup.span.path, e.setup.span.line, cell=e.setup.span.cell) for e in of)
+    for place in places:
+        yield ((place, "path"),)
+    yield from paragraph(prose(why), view.width, first=(("  ", "plain"),), indent=4)
+    for text in dict.fromkeys(text for each in of for text in each.instead):
+        yield from paragraph(prose(f"possible instead: {text}"), view.width, first=(("  ", "plain"),), indent=4)
+
+
+def _total(plan: Plan, groups: int, *, is_written: bool) -> str:
+    if not plan.migrations:
+        return "Nothing to change." if not plan.unchanged else "Nothing that can be changed."
+    what = f"{counted(groups, 'change')} in {counted(len(plan.contents), 'file')}"
+    return f"{what} written." if is_written else f"{what}, not written: --write does that."
+
+
+def _terms(setup: Setup | None) -> tuple[object, ...]:
+    if setup is None:
+        return ()
+    return tuple((t.placement, t.estimator, t.coefficient, t.active, t.score_weight, t.verdict) for t in setup.terms)
+
+
+def _diff_style(line: str) -> Style:
+    if line.startswith(("---", "+++")):
+        return "strong"
+    return {"+": "good", "-": "error", "@": "context"}.get(line[:1], "plain")  # type: ignore[return-value]
