@@ -129,10 +129,11 @@ class Gatherer:
     def _keys(self, source: Source, gathered: Gathered) -> None:
         for document in read_keys(source):
             keys = dotted_keys(document) | self._configurer.inherited_keys(document)
-            for match in self._best(self._index.file(source.path, keys), source.path):
-                launch = self._configurer.of_file(match, document)
-                if launch is not None:
-                    gathered.launches.append(launch)
+            matches = self._best(self._index.file(source.path, keys), source.path)
+            launches = (self._configurer.of_file(match, document) for match in matches)
+            launch = next((launch for launch in launches if launch is not None), None)
+            if launch is not None:
+                gathered.launches.append(launch)
             if source.path.endswith((".yaml", ".yml", ".json")):
                 self._embedded(document, gathered)
 
@@ -188,7 +189,7 @@ class Gatherer:
         if started.kind == "program":
             return []
         names = frozenset(_names(started.arguments))
-        for match in self._best(self._index.naming(names), path) if names else ():
+        for match in self._best(self._index.naming(names), path)[:1] if names else ():
             entries = match.trainer.entry_points
             if not any(excepts(entry, started.target) for entry in entries):
                 for entry in entries:
@@ -238,7 +239,7 @@ class Gatherer:
                     gathered.launches.append(launch)
         elif item.kind in ("overrides", "assignments", "dict"):
             names = frozenset(setting.name.lstrip("+~") for setting in item.settings)
-            for match in self._best(self._index.naming(names), source.path):
+            for match in self._best(self._index.naming(names), source.path)[:1]:
                 gathered.launches.append(
                     self._configurer.of_overrides(match, item.settings, item.span, source, item.symbol)
                 )
@@ -250,11 +251,11 @@ class Gatherer:
         return None
 
     def _best(self, matches: Sequence[FileMatch], path: str) -> list[FileMatch]:
-        """The same keys can be those of several frameworks: the one counts that the tree says most about."""
+        """The same keys can be those of several frameworks: the one counts that the tree says most about.  The first match first."""
         if not matches:
             return []
         best = self._configurer.most_certain([match.framework for match in matches], path)
-        return [match for match in matches if match.framework is best][:1]
+        return [match for match in matches if match.framework is best]
 
     def _load(self, path: str) -> Source | None:
         try:

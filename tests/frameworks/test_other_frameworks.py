@@ -1,4 +1,4 @@
-"""What the shipped rules say of slime, miles, NeMo-RL, ms-swift, AReaL, ROLL and open-instruct: a snippet, a version, and its terms."""
+"""What the shipped rules say of the smaller frameworks: a snippet, a version, and its terms."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ UNBIASED, RATIO = "unbiased-per-token", "importance-weighted"
 SWIFT = "swift rlhf --rlhf_type grpo --model org/model "
 MEGATRON = SWIFT.replace("swift", "megatron")
 OPEN_INSTRUCT = "python open_instruct/grpo_fast.py "
+RL2 = "torchrun -m RL2.trainer.ppo "
+TORCHTUNE = "loss: {_component_: torchtune.%s}\n"
+RLINF = "runner: {task_type: %s}\nalgorithm: {kl_beta: 0.01, kl_penalty_type: %s, adv_type: grpo}\nactor: {training_backend: %s}\n"
 AREAL = "gconfig: {n_samples: 4}\nrollout: {max_head_offpolicyness: 0}\nref: {path: org/model}\n"
 ROLL = "actor_train: {dtype: bf16}\nactor_infer: {dtype: bf16}\n"
 ROLL_REWARD = ROLL + "add_token_level_kl: true\n"
@@ -79,6 +82,15 @@ def rules(report: Report) -> set[str]:
         ("open-instruct", "0.0.0", OPEN_INSTRUCT + "--kl_estimator kl4", ["loss k1 importance-weighted 0.05 unbiased-per-token"], set()),
         ("open-instruct", "0.3.0", OPEN_INSTRUCT + "--load_ref_policy False --beta 0.0", [], set()),
         ("open-instruct", "0.3.0", OPEN_INSTRUCT + "--load_ref_policy False", [], {"KLA206"}),
+        # the KL is logged only unless a place is named
+        ("rl2", "0.0.2", RL2 + "actor.kl.coef=0.01", [], set()),
+        ("rl2", "0.0.2", RL2 + "actor.kl.coef=0.01 actor.kl.type=loss", [f"loss k2 pathwise 0.01 {UNBIASED}"], set()),
+        ("rl2", "0.0.2", RL2 + "actor.kl.coef=0.01 actor.kl.type=reward", ["reward k1 score 0.01 unbiased"], set()),
+        # on by default
+        ("megatron-lm", "0.16.0", "python train_rl.py --grpo-group-size 8", ["loss k3 pathwise 0.001 biased"], {"KLA101"}),
+        ("megatron-lm", "0.16.0", "python train_rl.py --grpo-kl-beta 0.0", [], set()),
+        ("llama-factory", "0.9.5", "llamafactory-cli train --stage ppo", ["reward k1 score 0.2 unbiased"], set()),
+        ("llama-factory", "0.9.5", "llamafactory-cli train --stage dpo --pref_beta 0.1", [], set()),
     ],
 )  # fmt: skip
 def test_commands(
@@ -123,6 +135,15 @@ PPO = "ppo: {skip_reference_policy_logprobs_calculation: false}\npolicy: {}\n"
         ("roll", "0.3.0", ROLL_REWARD, ["reward k1 score 0.2 unbiased"], set()),
         ("roll", "0.3.0", ROLL_REWARD + "kl_penalty: mse\n", ["reward k2 score 0.2 biased"], {"KLA104"}),
         ("roll", "0.3.0", ROLL_REWARD + "adv_estimator: agentic_reinforce\n", ["reward k1 score 0.2 biased"], {"KLA104"}),
+        # the FSDP worker swaps the arguments, which k2 does not mind; embodied workers read no KL
+        ("rlinf", "0.3.0", RLINF % ("reasoning", "low_var_kl", "megatron"), ["loss k3 pathwise 0.01 biased"], {"KLA101"}),
+        ("rlinf", "0.3.0", RLINF % ("reasoning", "low_var_kl", "fsdp"), ["loss reversed-k3 pathwise 0.01 biased"], {"KLA105"}),
+        ("rlinf", "0.3.0", RLINF % ("reasoning", "k2", "fsdp"), [f"loss k2 pathwise 0.01 {UNBIASED}"], set()),
+        ("rlinf", "0.3.0", RLINF % ("embodied", "k2", "fsdp"), [], {"KLA209"}),
+        # the loss class decides
+        ("torchtune", "0.6.1", TORCHTUNE % "dev.grpo.loss.GRPOSimpleLoss", ["loss k3 pathwise 0.1 biased"], {"KLA101"}),
+        ("torchtune", "0.6.1", TORCHTUNE % "rlhf.loss.PPOLoss" + "kl_coeff: 0.01\n", ["reward k1 score 0.01 unbiased"], set()),
+        ("torchtune", "0.6.1", TORCHTUNE % "rlhf.loss.DPOLoss", [], set()),
     ],
 )  # fmt: skip
 def test_config_files(

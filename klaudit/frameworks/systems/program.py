@@ -122,7 +122,7 @@ class ProgramConfigurer:
     ) -> Configuration:
         """A configuration of which a part is not in the tree: it does not exist, is the user's own, or comes with the framework."""
         is_primary = configuration.unseen[0].config == name
-        if is_own and is_primary and folders and all(map(self._tree.is_folder, folders)):
+        if is_own and is_primary and name and folders and all(map(self._tree.is_folder, folders)):
             return Refused(configuration, f"there is no config {name} in {', '.join(folders)}")
         defaults = (default for spec in match.trainer.settings.values() for default in spec.defaults)
         if (
@@ -131,7 +131,7 @@ class ProgramConfigurer:
             and name != match.entry_point.config
             and not any(name in each.config for each in defaults)
         ):
-            return Unseen(configuration, f"the config {name}", invocation.target_word.site)
+            return Unseen(configuration, f"the config {name or 'of the command'}", invocation.target_word.site)
         refusal = _refused_prefix(match.trainer, overrides, version)
         return Refused(configuration, *refusal) if refusal else configuration
 
