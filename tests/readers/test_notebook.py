@@ -213,6 +213,11 @@ def test_what_looks_like_a_cell_elsewhere_is_none() -> None:
     assert settings_of(document) == {"beta": 0.1}
 
 
+def test_numbers_of_any_length_are_no_trouble() -> None:
+    data = b'{"cells": [{"cell_type": "code", "execution_count": ' + b"1" * 5000 + b', "source": "Config(x=1)"}]}'
+    assert settings_of(read_notebook(Source("n.ipynb", data))) == {"x": 1}
+
+
 def test_a_key_given_twice_counts_once() -> None:
     data = b'{"cells": [{"cell_type": "code", "source": "Config(x=1)", "source": ["Config(", "y=2)"]}], "metadata": {}}'
     assert settings_of(read_notebook(Source("n.ipynb", data))) == {"y": 2}
@@ -227,10 +232,13 @@ def test_a_key_given_twice_counts_once() -> None:
         (b"{}", "not a notebook", None),
         (b'{"cells": 3}', "not a notebook", None),
         (b'{"cells": "x"}', "not a notebook", None),
-        (b'{"cells": [], "cells": [{"cell_type": "code"}], "cells": []}', "not a notebook", None),
+        (b'{"cells": [] x}', "not JSON", 1),
+        (b'{"cells" []}', "not JSON", 1),
+        (b'{"cells": []}}', "not JSON", 1),
+        (b'{"cells": [],\n}', "not JSON", 2),
         (b'{"cells": [{"source": "\xff"}]}', "not UTF-8", 1),
         (b"[" * 100_000, "nested too deep|not JSON", None),
-        (b'{"cells": [' + b"1" * 5000 + b"]}", "not JSON", None),
+        (b'{"cells": [{"a": ' + b"[" * 100_000, "nested too deep|not JSON", None),
     ],
 )
 def test_what_is_no_notebook(data: bytes, message: str, line: int | None) -> None:

@@ -141,7 +141,7 @@ class CommandReader:
             return
         if all(fragment.text is None or not fragment.text.strip() for fragment in text.fragments):
             return
-        self._shell_starts.add(text.fragments[0].start)
+        self._shell_starts.update(fragment.start for fragment in text.fragments)
         self.shell_strings.append(shell_source(self.module, text))
 
     def _assumes(self, place: Place) -> tuple[str, ...]:

@@ -73,7 +73,10 @@ def parse(source: Source) -> Module:
         raise UnreadableError(f"Python source larger than {MAX_BYTES // 1_000_000} MB")
     source = _in_utf8(source)
     data = source.data
-    text = source.text.removeprefix("\ufeff")
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")  # not source.text, which would be kept
+    except UnicodeDecodeError:
+        text = source.text  # raises the error with its line
     try:
         return Module(source, _tree(text), frozenset())
     except SyntaxError as error:
