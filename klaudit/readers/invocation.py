@@ -81,7 +81,7 @@ class _Reading:
     def _program(self, words: Sequence[Word]) -> str | None:
         """The program's name without its folder; "python" for an unknown one that is used as such."""
         text = words[0].text
-        if text is not None:
+        if text:
             return None if _CODE.search(text) else posixpath.basename(text)
         shown = words[0].shown
         if shown.rpartition("/")[2] and _PYTHON.fullmatch(shown.rpartition("/")[2]):
@@ -190,9 +190,10 @@ class _Reading:
             return grammar.takes_value("-" + option[-1]) and not grammar.others_take_values  # -itv folder
         if not grammar.takes_value(option):
             return False
-        following = words[index + 1].text or ""
-        is_guess = grammar.others_take_values
-        return not (is_guess and option.startswith("--") and (following.startswith("--") or following.endswith(".py")))
+        if not grammar.others_take_values:
+            return True
+        following = words[index + 1].text or ""  # a guess: what looks like an option or the target is none
+        return not following.startswith("--") and not (option.startswith("--") and following.endswith(".py"))
 
     def _behind_separator(self, words: Sequence[Word], depth: int) -> Invocation | None:
         """`submit.py --cluster x -- python train.py ..`: the Python program behind `--`, if there is one."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from klaudit.readers.shell.arithmetic import evaluate
 from klaudit.readers.shell.expand import Expander
-from klaudit.readers.shell.lookup import number_at
+from klaudit.readers.shell.lookup import ArithmeticVariables, number_at
 from klaudit.readers.shell.state import Key, State, Value, Variable
 from klaudit.readers.shell.text import EMPTY, Text, owned_by, plain
 from klaudit.readers.shell.words import Assignment, Element
@@ -29,8 +30,9 @@ def value_of(expander: Expander, assignment: Assignment, key: Key | None = None)
     variable = state.variables.get(state.resolve(assignment.name))
     if variable is not None and variable.is_integer:
         number, hangs = expander.number(assignment.value, place)
-        old = int(plain(_old_text(variable, key)) or 0) if assignment.append else 0
-        return number_at(number + old, place, hangs, assignment.name)
+        if assignment.append:
+            number += evaluate(plain(_old_text(variable, key)), ArithmeticVariables(state, place))
+        return number_at(number, place, hangs, assignment.name)
     if assignment.append and variable is not None:
         return _old_text(variable, key) + text
     return text

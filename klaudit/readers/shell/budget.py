@@ -14,7 +14,7 @@ class Budget:
     """Counts down; `take_*` raise ExhaustedError at the end."""
 
     steps: int = 60_000
-    words: int = 200_000
+    words: int = 100_000
     characters: int = 20_000_000
     commands: int = 5_000
     runs: int = 64

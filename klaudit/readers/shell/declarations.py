@@ -41,7 +41,9 @@ def declare(machine: Machine, call: Call) -> None:
 
 def _one(machine: Machine, call: Call, builtin: str, letters: str, assignment: Assignment) -> None:
     is_local = builtin in ("local", "declare", "typeset") and "g" not in letters
-    if is_local and assignment.elements is None:  # `local x=$x`: the right side still sees the outer variable
+    if (
+        is_local and assignment.elements is None and "i" not in letters
+    ):  # `local x=$x`: the right side still sees the outer variable
         text = assignments.value_of(call.expander, assignment)
         _prepare(machine, builtin, letters, assignment.name)
         key = None

@@ -63,10 +63,14 @@ _SITE = frozenset(
 
 
 class Found(NamedTuple):
-    """What a name gives.  Not set, it gives nothing, but that nothing may still hang on the machine."""
+    """What a name gives.  Not set, it gives nothing, but that nothing may still hang on the machine.
+
+    `place` is the whole word that gave an array's element.
+    """
 
     text: Text
     is_set: bool
+    place: Place | None = None
 
 
 def look_up(state: State, name: str, place: Place, key: Key | None = None) -> Found:
@@ -74,7 +78,9 @@ def look_up(state: State, name: str, place: Place, key: Key | None = None) -> Fo
     variable = state.variables.get(state.resolve(name))
     if variable is not None:
         value = variable.scalar if key is None else variable.items.get(_from_end(variable, key))
-        return Found(value.text, True) if value is not None else Found(EMPTY, False)
+        if value is None:
+            return Found(EMPTY, False)
+        return Found(value.text, True, None if key is None else value.place)
     if name.isdigit():
         return _positional(state, int(name), place)
     if name in _SPECIAL:

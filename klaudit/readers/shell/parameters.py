@@ -119,7 +119,7 @@ class _Expansion:
             return [self._chunk(text)]
         if part.prefix == "#":
             return [self._chunk(at_place(str(length(text)), self._place, hangs_on(text)))]
-        return [self._chunk(self._changed(text))]
+        return [self._chunk(self._changed(text), None if part.operator else found.place)]
 
     def _default(self, name: str, key: Key | None, found: Found) -> list[Chunk]:
         """`:-` and its like.  Of a variable that is not known it is not known whether the default applies."""
@@ -184,11 +184,11 @@ class _Expansion:
             return self._several(self._slice(name, found), sign)
         values = [value for _, value in found]
         if part.operator:
-            values = [Value(self._changed(value.text), value.place) for value in values]
+            values = [Value(self._changed(value.text, even_empty=True), value.place) for value in values]
         return self._several(values, sign)
 
     def _several(self, values: Iterable[Value], sign: str) -> list[Chunk]:
-        separator = self._state.ifs()[:1] if sign == "*" else " "
+        separator = self._state.ifs()[:1] if sign == "*" or self._part.operator == ":" else " "
         if sign == "*" and self._part.quoted:
             return [self._chunk(join([value.text for value in values], separator))]
         between = Chunk(at_place(separator, self._place), "break")
@@ -219,10 +219,11 @@ class _Expansion:
         except BadExpressionError:
             return None
 
-    def _changed(self, text: Text) -> Text:
+    def _changed(self, text: Text, *, even_empty: bool = False) -> Text:
         """What a cutting or replacing operator makes of the text; unknown where either side is."""
         hangs = hangs_on(text)
-        if not self._part.operator or (not hangs and not plain(text) and self._part.operator[0] != "@"):
+        is_kept = not even_empty and not hangs and not plain(text) and self._part.operator[:1] != "@"
+        if not self._part.operator or is_kept:
             return text
         try:
             changed, more = self._apply(text)

@@ -91,7 +91,9 @@ class PartReader:
         for newline in ("\n", "\r\n"):  # a continuation leaves nothing
             if text.startswith(newline, position + 1):
                 return position + 1 + len(newline)
-        if position + 1 >= len(text) or (only is not None and text[position + 1] not in only):
+        if position + 1 >= len(text):  # a continuation into nothing
+            return position + 1
+        if only is not None and text[position + 1] not in only:
             parts.append(Plain(position, position + 1, True))
             return position + 1
         parts.append(Escaped(position, position + 2, text[position + 1]))
