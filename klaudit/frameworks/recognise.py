@@ -116,14 +116,17 @@ class Index:
 
     def keywords(self) -> frozenset[bytes]:
         """Literals of which every file that matters holds at least one."""
-        return frozenset(word.lower().encode() for framework in self.frameworks for word in _keywords(framework))
+        return self._encoded(in_code=False)
 
     def code_keywords(self) -> frozenset[bytes]:
-        """The same for Python: there a package's bare name stands in every import, and decides nothing."""
+        """The same for Python: a package's bare name stands in every import there, and a bare key is any name."""
         packages = {
             name.lower().replace("-", "_") for each in self.frameworks for name in (each.id, *each.distributions)
         }
-        return frozenset(word for word in self.keywords() if word.decode() not in packages)
+        return frozenset(word for word in self._encoded(in_code=True) if word.decode() not in packages)
+
+    def _encoded(self, *, in_code: bool) -> frozenset[bytes]:
+        return frozenset(word.lower().encode() for each in self.frameworks for word in _keywords(each, in_code))
 
     def _add(self, framework: Framework, trainer: Trainer) -> None:
         for entry in trainer.entry_points:
@@ -145,7 +148,7 @@ class Index:
         self._signatures += [FileMatch(framework, trainer, signature) for signature in trainer.config_files]
 
 
-def _keywords(framework: Framework) -> set[str]:
+def _keywords(framework: Framework, in_code: bool) -> set[str]:
     words = set(framework.keywords)
     words |= {symbol.rpartition(".")[2] for api in framework.never_existed for symbol in api.symbols}
     for trainer in framework.trainers:
@@ -154,9 +157,17 @@ def _keywords(framework: Framework) -> set[str]:
         for config_class in trainer.classes:
             words |= {symbol.rpartition(".")[2] for symbol in config_class.names}
         for signature in trainer.config_files:
-            keys = [max(signature.all_of, key=len)] if signature.all_of else signature.any_of
+            needed = [(key,) for key in signature.all_of] + ([signature.any_of] if signature.any_of else [])
+            keys = max(needed, key=lambda each: min(map(_telling, each)), default=())  # any of these alone will do
+            keys = tuple(key for key in keys if "." in key) if in_code else keys
             words |= {key.rpartition(".")[2] for key in keys if not _holds_one(key, framework.keywords)}
     return words - {""}
+
+
+def _telling(key: str) -> int:
+    """How rare a key may be in files of other kinds: the field's own words first, then length."""
+    name = key.rpartition(".")[2]
+    return len(name) + (100 if any(word in key for word in ("kl", "grpo", "ppo", "rlhf", "rloo", "generations")) else 0)
 
 
 def _holds_one(key: str, keywords: Iterable[str]) -> bool:
