@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from klaudit.findings.wording import change_text
@@ -34,11 +34,33 @@ class Draft:
     def __post_init__(self) -> None:
         self.wish = wish(self.change, self.resolution)
 
-    def write(self, pages: Pages) -> None:
+    def write(self, pages: Pages, files: Mapping[str, Draft]) -> None:
+        """Makes the edits.  What a config file will set anyway, because it is changed as a set-up of its own, needs none here."""
+        base = next((files[path] for path in self._files() if path in files), None)
+        left = self.wish if base is None or base is self else self._without(base.wish)
         try:
-            self.edits, self.notes = edits_of(self.wish, self.resolution, pages)
+            self.edits, self.notes = edits_of(left, self.resolution, pages)
+            if base is not None and left is not self.wish:
+                self.edits = [*self.edits, *base.edits]
         except (CannotEditError, UnreadableError) as error:
             self.edits, self.why = [], str(error)
+
+    def _files(self) -> dict[str, None]:
+        """The config files that set something of this launch."""
+        configuration = self.resolution.launch.configuration
+        given = (each for name in configuration.explicit_names() for each in configuration.given(name))
+        return dict.fromkeys(each.span.path for each in given if each.origin == "file")
+
+    def _without(self, other: Wish) -> Wish:
+        """The wish without what the config file below will hold and nothing above it overrules."""
+        given = self.resolution.launch.configuration.given
+        promised = {entry.name: entry.value for entry in other.write}
+        left = tuple(
+            entry
+            for entry in self.wish.write
+            if promised.get(entry.name) != entry.value or any(each.origin != "file" for each in given(entry.name))
+        )
+        return self.wish if left == self.wish.write else Wish(left, self.wish.remove)
 
     def migration(self) -> Migration:
         change = self.change
@@ -61,15 +83,16 @@ class Draft:
 
 def write_together(drafts: Sequence[Draft], pages: Pages) -> None:
     """Gives every draft its edits.  Launches that touch the same words get all that any of them needs."""
-    for draft in drafts:
-        draft.write(pages)
+    files = {draft.path: draft for draft in drafts if draft.resolution.launch.kind == "config"}
+    for draft in sorted(drafts, key=lambda draft: draft.resolution.launch.kind != "config"):  # launches build on files
+        draft.write(pages, files)
     for group in _sharing(drafts):
         wishes = [each.wish for each in group]
         if any(each != wishes[0] for each in wishes):
             united = _united(wishes)
             for draft in group:
                 draft.wish = united
-                draft.write(pages)
+                draft.write(pages, files)
 
 
 def _sharing(drafts: Iterable[Draft]) -> list[list[Draft]]:

@@ -196,7 +196,7 @@ class _Planner:
         for group in self._groups() if strangers else ():
             if any((each.path, each.at) in reasons for each in group):
                 continue
-            _, still = self._try(group, {each.path for each in (*strangers, *group)})
+            _, still = self._try(group, {each.path for each in strangers} | {each.path for each in group})
             for failure in still:
                 if (failure.path, failure.at) not in by_place:
                     setup = self._before[failure.path][failure.at].setup if failure.at >= 0 else None

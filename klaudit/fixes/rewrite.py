@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from klaudit.fixes.code import Code
 from klaudit.fixes.commands import Commands
-from klaudit.fixes.page import CannotEditError
+from klaudit.fixes.keys import Keys
 from klaudit.fixes.wish import Pages, Wish
 from klaudit.frameworks.resolve import Resolution
 from klaudit.model import Edit
@@ -12,6 +13,9 @@ from klaudit.model import Edit
 def edits_of(wanted: Wish, resolution: Resolution, pages: Pages) -> tuple[list[Edit], tuple[str, ...]]:
     """The edits, and what the user should know of them.  Raises CannotEditError where there is no safe place."""
     launch = resolution.launch
-    if launch.kind == "launch":
-        return Commands(pages, resolution).edits(wanted), ()
-    raise CannotEditError("not yet")
+    match launch.kind:
+        case "launch":
+            return Commands(pages, resolution).edits(wanted), ()
+        case "config":
+            return Keys(pages, resolution).edits(wanted), ()
+    return Code(pages, resolution).edits(wanted), ()

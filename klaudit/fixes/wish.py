@@ -28,19 +28,25 @@ class Wish:
 
 
 def wish(change: Change, resolution: Resolution) -> Wish:
-    """The change as settings.  A coefficient that a variable carries, or that is unknown here, moves as it is written."""
+    """The change as settings.  A coefficient that was written by hand is written again, as it was: variable and all."""
     written = dict(change.write)
     likes: dict[str, Setting] = {}
     if change.carried is not None:
         name, source = change.carried
-        if name != source.name and source.setting is not None and _is_written_by_hand(source):
-            amount = as_number(source.value)
-            if name in written and as_number(written[name]) == amount:
-                likes[name] = source.setting
-            elif isinstance(source.value, Unknown) or source.setting.origin == "variable":
-                written[name] = source.value  # other launches of the same command may carry another value
+        is_same_amount = as_number(source.value) == as_number(
+            written.get(name, change.amount)
+        )  # no factor between the two
+        if name != source.name and is_same_amount and source.setting is not None and _is_written_by_hand(source):
+            given = resolution.launch.configuration.given(name)
+            if name in written or not given or given[-1].value != source.value or _may_differ(source):
+                written[name] = source.value
                 likes[name] = source.setting
     return Wish(tuple(Entry(name, value, likes.get(name)) for name, value in written.items()), change.remove)
+
+
+def _may_differ(source: Effective) -> bool:
+    """Whether other launches of the same command may have another value."""
+    return isinstance(source.value, Unknown) or (source.setting is not None and source.setting.origin == "variable")
 
 
 def _is_written_by_hand(effective: Effective) -> bool:

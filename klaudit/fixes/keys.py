@@ -1,0 +1,216 @@
+"""Changes of config files: scalars in place, new keys beside their neighbours, in YAML, JSON and TOML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from klaudit.fixes import items
+from klaudit.fixes.literals import Language, spell
+from klaudit.fixes.page import CannotEditError, Page
+from klaudit.fixes.wish import Entry, Pages, Wish
+from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.systems.keys import read_keys
+from klaudit.model import Edit, Setting
+from klaudit.readers.document import Entry as Key
+from klaudit.readers.document import MappingNode, Node, ScalarNode
+from klaudit.readers.source import Source
+
+_LINE_END = re.compile(rb"[^\n]*")
+_COMMENT = re.compile(rb"[ \t]*#")
+_REST_OF_LINE = re.compile(rb"[ \t]*(?=\r?\n|\Z)")
+_LANGUAGES: dict[str, Language] = {"json": "json", "toml": "toml"}
+
+
+class Keys:
+    """Turns wishes for a config file into edits of its text."""
+
+    def __init__(self, pages: Pages, resolution: Resolution) -> None:
+        self._page: Page = pages.of(resolution.launch.head.path)
+        self._given = resolution.launch.configuration.given
+        self._language: Language = _LANGUAGES.get(self._page.path.rpartition(".")[2].lower(), "yaml")
+        self._root = self._mapping_with(resolution.launch.head.start)
+        self._line_end = "\r\n" if b"\r\n" in self._page.data else "\n"
+
+    def edits(self, wish: Wish) -> list[Edit]:
+        """Raises CannotEditError where a key cannot be changed without more."""
+        edits: list[Edit] = []
+        missing: list[Entry] = []
+        for entry in wish.write:
+            given = self._given(entry.name)
+            if given:
+                edits.append(self._replace(given[-1], entry))
+            else:
+                missing.append(entry)
+        edits += [self._remove(setting) for name in wish.remove for setting in self._given(name)]
+        return edits + self._insert(missing)
+
+    # --- what is there already -----------------------------------------------------------------------------------------------------
+
+    def _replace(self, setting: Setting, entry: Entry) -> Edit:
+        span = setting.value_span
+        data = self._page.data
+        old = data[span.start : span.end].decode("utf-8")
+        text = self._text(entry)
+        if isinstance(entry.value, bool) and old[:1].isupper():  # `True` is YAML too
+            text = text.capitalize()
+        if not old:  # `key:` alone
+            return self._page.edit(
+                span.start, span.end, text if data[span.start - 1 : span.start].isspace() else f" {text}"
+            )
+        if isinstance(entry.value, str) and old[:1] in "\"'" and old[-1:] == old[:1] and text[:1] not in "\"'":
+            text = old[:1] + text + old[:1]
+        elif isinstance(entry.value, str) and old[:1] == "'" == old[-1:] and self._language == "toml":
+            text = f"'{entry.value}'"
+        return self._page.edit(span.start, span.end, text)
+
+    def _remove(self, setting: Setting) -> Edit:
+        data, start, end = self._page.data, setting.span.start, setting.span.end
+        line = data.rfind(b"\n", 0, start) + 1
+        if self._language == "json" or data[line:start].strip():  # in a flow mapping or inline table
+            return items.remove(self._page, start, end)
+        if _COMMENT.match(data, end):
+            return self._page.edit(start, _comment_start(data, end), "")
+        if _REST_OF_LINE.match(data, end) is None:
+            raise CannotEditError(f"{setting.name} shares its line with something else")
+        stop = data.find(b"\n", end)
+        if stop < 0:  # the last line, without an end: that of the line before goes
+            return self._page.edit(max(line - len(self._line_end), 0), len(data), "")
+        return self._page.edit(line, stop + 1, "")
+
+    # --- what is missing -------------------------------------------------------------------------------------------------------------
+
+    def _insert(self, missing: Sequence[Entry]) -> list[Edit]:
+        """New keys; those that belong into one mapping are put there together."""
+        places: dict[int, tuple[MappingNode, list[tuple[list[str], Entry]]]] = {}
+        nulls: list[Edit] = []
+        for entry in missing:
+            mapping, rest, null = self._deepest(entry.name.split("."))
+            if null is not None:
+                nulls.append(self._into_null(null, rest, entry))
+            else:
+                places.setdefault(mapping.start, (mapping, []))[1].append((rest, entry))
+        return nulls + [self._into(mapping, entries) for mapping, entries in places.values()]
+
+    def _deepest(self, parts: list[str]) -> tuple[MappingNode, list[str], ScalarNode | None]:
+        """The mapping that the key belongs into, and what of the name is missing there; a null in place of a mapping, if any."""
+        node = self._root
+        for at, part in enumerate(parts[:-1]):
+            child: Node | None = node.get(part)
+            if isinstance(child, MappingNode) and _is_own(node, child):
+                node = child
+            elif isinstance(child, ScalarNode) and child.plain and child.text in ("", "~", "null"):
+                return node, parts[at + 1 :], child
+            elif child is not None:
+                raise CannotEditError(f"{'.'.join(parts[: at + 1])} is written elsewhere, or is no mapping")
+            else:
+                return node, parts[at:], None
+        return node, parts[-1:], None
+
+    def _into_null(self, null: ScalarNode, rest: list[str], entry: Entry) -> Edit:
+        text = self._flow([(rest, entry)])
+        blank = "" if self._page.data[null.start - 1 : null.start].isspace() else " "
+        return self._page.edit(null.start, null.end, blank + text)
+
+    def _into(self, mapping: MappingNode, entries: Sequence[tuple[list[str], Entry]]) -> Edit:
+        own = [key for key in mapping.entries if mapping.start <= key.key_start < max(mapping.end, 1)]
+        data = self._page.data
+        is_flow = data[mapping.start : mapping.start + 1] == b"{"
+        if not own:
+            if is_flow:
+                return self._page.edit(mapping.start, mapping.end, self._flow(entries))
+            raise CannotEditError("the mapping holds no key beside which another one could be put")
+        if is_flow:
+            last = own[-1]
+            pairs = [self._pair(rest, entry) for rest, entry in entries]
+            return items.insert(self._page, last.key_start, max(last.value.end, last.key_end), pairs)
+        if self._language == "toml":
+            return self._into_table(own, entries)
+        sibling = _last_plain(own)
+        indent = _indent(data, own[0].key_start)
+        step = self._step()
+        lines = [line for rest, entry in entries for line in self._block(rest, entry, indent, step)]
+        end = _LINE_END.match(data, sibling.value.end if sibling.value.end > sibling.key_end else sibling.key_end)
+        stop = end.end() if end else len(data)
+        if data[stop - 1 : stop] == b"\r":
+            stop -= 1
+        return self._page.edit(stop, stop, "".join(self._line_end + line for line in lines))
+
+    def _into_table(self, own: Sequence[Key], entries: Sequence[tuple[list[str], Entry]]) -> Edit:
+        scalars = [key for key in own if not isinstance(key.value, MappingNode)]
+        if not scalars:
+            raise CannotEditError("the table holds no key beside which another one could be put")
+        data, last = self._page.data, scalars[-1]
+        indent = _indent(data, last.key_start)
+        end = _LINE_END.match(data, last.value.end)
+        stop = end.end() if end else len(data)
+        stop -= data[stop - 1 : stop] == b"\r"
+        lines = [f"{indent}{'.'.join(rest)} = {self._text(entry)}" for rest, entry in entries]
+        return self._page.edit(stop, stop, "".join(self._line_end + line for line in lines))
+
+    # --- text -----------------------------------------------------------------------------------------------------------------------------
+
+    def _text(self, entry: Entry) -> str:
+        like = entry.like
+        if like is not None and like.value_span.path == self._page.path and like.origin == "file":
+            raw = self._page.data[like.value_span.start : like.value_span.end].decode("utf-8")
+            if re.fullmatch(r"[0-9.eE+-]+", raw):
+                return raw
+        return spell(entry.value, self._language)
+
+    def _block(self, rest: Sequence[str], entry: Entry, indent: str, step: str) -> list[str]:
+        lines = [f"{indent}{step * depth}{key}:" for depth, key in enumerate(rest)]
+        lines[-1] += f" {self._text(entry)}"
+        return lines
+
+    def _flow(self, entries: Sequence[tuple[list[str], Entry]]) -> str:
+        return "{" + ", ".join(self._pair(rest, entry) for rest, entry in entries) + "}"
+
+    def _pair(self, rest: Sequence[str], entry: Entry) -> str:
+        text = self._text(entry)
+        for key in reversed(rest):
+            shown = f'"{key}"' if self._language == "json" else key
+            text = f"{shown} = {text}" if self._language == "toml" else f"{shown}: {text}"
+            if key is not rest[0]:
+                text = "{" + text + "}"
+        return text
+
+    def _step(self) -> str:
+        """How much deeper one level stands."""
+        for key in self._root.entries:
+            if isinstance(key.value, MappingNode) and key.value.entries:
+                inner = _indent(self._page.data, key.value.entries[0].key_start)
+                outer = _indent(self._page.data, key.key_start)
+                if inner.startswith(outer) and len(inner) > len(outer):
+                    return inner[len(outer) :]
+        return "  "
+
+    def _mapping_with(self, offset: int) -> MappingNode:
+        """The root of the document that holds a byte of the file."""
+        documents = read_keys(Source(self._page.path, self._page.data))
+        roots = [document.root for document in documents if isinstance(document.root, MappingNode)]
+        holding = [root for root in roots if root.start <= offset <= root.end]
+        if not holding and len(roots) != 1:
+            raise CannotEditError("which document of the file this is cannot be told")
+        return (holding or roots)[0]
+
+
+def _is_own(parent: MappingNode, child: MappingNode) -> bool:
+    """Whether a mapping is written where it is used: an alias or a merged one changes elsewhere too."""
+    return parent.start <= child.start and all(child.start <= key.key_start <= child.end for key in child.entries)
+
+
+def _last_plain(own: Sequence[Key]) -> Key:
+    """The key to put new ones behind: the last one on a line of its own, so that they do not end up below a nested mapping."""
+    scalars = [key for key in own if isinstance(key.value, ScalarNode)]
+    return scalars[-1] if scalars else own[-1]
+
+
+def _indent(data: bytes, at: int) -> str:
+    """The blanks before a key; before an item of a list its dash counts as one."""
+    line = data[data.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", "replace").removeprefix("\ufeff")
+    return re.sub(r"[^ \t]", " ", line)
+
+
+def _comment_start(data: bytes, end: int) -> int:
+    return data.index(b"#", end)
