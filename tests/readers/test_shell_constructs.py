@@ -153,8 +153,8 @@ CASES: dict[str, tuple[str, list[list[str]]]] = {
         [["run", "1"], ["run", "2"], ["run", "3"], ["run", "4"]],
     ),
     "double brackets": (
-        'X=qwen2-7b\n[[ $X == qwen* && ! $X == *14b ]] && run 1\n[[ $X =~ ^[a-z]+[0-9]-(7|14)b$ ]] && run 2\n"
-        "[[ ( -z $X || $X > a ) ]] && run 3\n[[ $X == "qwen*" ]] || run 4',
+        "X=qwen2-7b\n[[ $X == qwen* && ! $X == *14b ]] && run 1\n[[ $X =~ ^[a-z]+[0-9]-(7|14)b$ ]] && run 2\n"
+        '[[ ( -z $X || $X > a ) ]] && run 3\n[[ $X == "qwen*" ]] || run 4',
         [["run", "1"], ["run", "2"], ["run", "3"], ["run", "4"]],
     ),
     "arithmetic condition": ("N=4\n(( N % 2 == 0 )) && run even\nif (( N > 8 )); then run big; fi", [["run", "even"]]),
