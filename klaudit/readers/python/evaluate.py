@@ -65,6 +65,8 @@ class Evaluator:
 
     def evaluate(self, node: ast.expr, place: Place) -> Result:
         """What `node` comes to at `place`."""
+        if type(node) is ast.Constant:
+            return self._constant(node, place)
         self._steps += 1
         if self._level > MAX_LEVEL or self._steps > MAX_STEPS:
             return self.opaque(node, place)

@@ -33,14 +33,14 @@ def root_and_path(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 
 def names_in(node: ast.expr) -> tuple[str, ...]:
-    """The dotted names an expression reads, the longest form of each, in order."""
+    """The dotted names an expression reads, the longest form of each, in order; at most eight."""
     found: list[str] = []
     pending: list[ast.expr] = [node]
-    while pending and len(found) < 8:
-        part = pending.pop(0)
-        parts = dotted(part) if isinstance(part, ast.Name | ast.Attribute | ast.Subscript) else None
-        if parts is not None:
-            found.append(".".join(parts))
+    for part in pending:  # it grows as we go
+        if len(found) >= 8:
+            break
+        if isinstance(part, ast.Name):
+            found.append(part.id)
         elif isinstance(part, ast.Call):
             callee = dotted(part.func)
             if callee is not None:
@@ -48,8 +48,12 @@ def names_in(node: ast.expr) -> tuple[str, ...]:
             else:
                 pending.append(part.func)
             pending.extend(part.args)
-        else:
-            pending.extend(child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr))
+        elif not isinstance(part, ast.Constant):
+            parts = dotted(part) if isinstance(part, (ast.Attribute, ast.Subscript)) else None
+            if parts is not None:
+                found.append(".".join(parts))
+            elif len(pending) < 200:
+                pending.extend([child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr)])
     return tuple(dict.fromkeys(found))
 
 

@@ -133,10 +133,12 @@ def reaching(name: str, place: Place, runs: Runs) -> Reaching | None:
     used_in, is_global = scope, False
     while True:
         bindings = scope.bindings.get(name)
-        is_global = is_global or scope.outer_names.get(name) == "global"
-        passed_over = name in scope.outer_names or (scope.kind == "class" and scope is not used_in) or is_global
-        if bindings is not None and (not passed_over or scope.kind == "module"):
-            return _within(bindings, place, runs)
+        if scope.outer_names:
+            is_global = is_global or scope.outer_names.get(name) == "global"
+        if bindings is not None:
+            passed_over = is_global or name in scope.outer_names or (scope.kind == "class" and scope is not used_in)
+            if not passed_over or scope.kind == "module":
+                return _within(bindings, place, runs)
         if scope.site is None:
             return None
         deferred = scope.kind == "function"

@@ -35,7 +35,8 @@ class _Walker:
         self._push(self.module.tree.body, self.facts.scope, self.facts.scope.root)
         while self.pending:
             statement, scope, block = self.pending.pop()
-            _RULES.get(type(statement), _Walker._other)(self, statement, Place(scope, block, position_of(statement)))
+            place = Place(scope, block, (statement.lineno << 24) + statement.col_offset)
+            _RULES.get(type(statement), _Walker._other)(self, statement, place)
 
     def _push(self, body: Sequence[ast.stmt], scope: Scope, block: Block) -> None:
         self.pending.extend([(statement, scope, block) for statement in reversed(body)])
