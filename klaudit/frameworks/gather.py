@@ -97,7 +97,11 @@ class Gatherer:
         from klaudit.readers.shell import read_shell
 
         document: ShellDocument = read_shell(
-            source, load=self._load, environment=environment, follow_scripts=follow_scripts
+            source,
+            load=self._load,
+            environment=environment,
+            follow_scripts=follow_scripts,
+            follow_branches=not follow_scripts,  # of a called script they are told where that script stands
         )
         gathered.problems += document.problems
         self._commands(document.commands, source, imports, gathered)

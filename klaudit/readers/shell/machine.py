@@ -58,9 +58,10 @@ class Started:
 class Machine:
     """Runs a script once as it is, then each other way it may go."""
 
-    def __init__(self, files: Files, *, follow_scripts: bool) -> None:
+    def __init__(self, files: Files, *, follow_scripts: bool, follow_branches: bool = True) -> None:
         self.files = files
         self.follow_scripts = follow_scripts
+        self.follow_branches = follow_branches
         self.budget = Budget()
         self.explorer = Explorer(self.budget)
         self.started: list[Started] = []
@@ -83,6 +84,8 @@ class Machine:
             self._advance()
         except ExhaustedError as error:
             self.problem(code.place(0, 0), f"script not followed to its end: {error}")
+            return
+        if not self.follow_branches:
             return
         with suppress(ExhaustedError):  # what other ways would start is never complete
             while (way := self.explorer.next_way()) is not None:

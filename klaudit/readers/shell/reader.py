@@ -29,11 +29,14 @@ def read_shell(
     arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     follow_scripts: bool = False,
+    follow_branches: bool = True,
 ) -> ShellDocument:
     """The commands that a bash script starts when it is run with these arguments and nothing in the environment but this.
 
     `load` gives the scripts it sources, by path relative to the scanned root; `name` is its own path there, if not that of the source
     (`$0` and relative paths hang on it).  With `follow_scripts`, what `bash other.sh argument ..` starts is given as well.
+
+    Without `follow_branches` only the plain run is given, not what other branches would start.
 
     Commands come in the order of running: first those of the plain run, which assume nothing, then what other branches would start.
     External commands are taken to succeed and to print nothing; whatever hangs on one of them, or on the machine, is unknown.
@@ -45,7 +48,7 @@ def read_shell(
         raise UnreadableError("binary: has a NUL byte", data.count(b"\n", 0, data.index(b"\0")) + 1)
     if len(data) > _MAX_BYTES:
         raise UnreadableError(f"shell script larger than {_MAX_BYTES // 1_000_000} MB")
-    machine = Machine(Files(load), follow_scripts=follow_scripts)
+    machine = Machine(Files(load), follow_scripts=follow_scripts, follow_branches=follow_branches)
     given = [_given(argument, source) for argument in arguments]
     variables = {
         key: Variable({0: _given(value, source)}, is_exported=True) for key, value in (environment or {}).items()
