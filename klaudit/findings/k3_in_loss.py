@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from klaudit.findings.gradients import wrong_terms
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import (
-    active,
-    describe,
-    evidence,
-    gradient_sentence,
-    key,
-    loss_place,
-    proposal,
-    sum_is_unbiased,
-)
+from klaudit.model import Term
 
 
 @judges("k3-in-loss")
 def judge(subject: Subject) -> Iterator[Draft]:
-    resolution = subject.resolution
-    if sum_is_unbiased(resolution):
-        return
-    for state in active(resolution.terms, "loss"):
-        if state.term.estimator == "k3" and state.term.gradient == "pathwise" and state.term.verdict == "biased":
-            yield Draft(
-                loss_place(resolution, state),
-                f"{describe(state)}: {gradient_sentence(state)}",
-                related=evidence(state),
-                fix=proposal(resolution),
-                key=key(resolution, state.rule.id),
-            )
+    return wrong_terms(subject, "loss", _is_meant)
+
+
+def _is_meant(term: Term) -> bool:
+    return term.estimator == "k3" and term.gradient == "pathwise" and term.verdict == "biased"

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from klaudit.findings.gradients import wrong_terms
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import (
-    active,
-    describe,
-    estimator_place,
-    evidence,
-    gradient_sentence,
-    key,
-    proposal,
-    sum_is_unbiased,
-)
+from klaudit.model import Term
 
 
 @judges("k3-in-reward")
 def judge(subject: Subject) -> Iterator[Draft]:
-    resolution = subject.resolution
-    if sum_is_unbiased(resolution):
-        return
-    for state in active(resolution.terms, "reward"):
-        if state.term.estimator == "k3":
-            yield Draft(
-                estimator_place(resolution, state),
-                f"{describe(state)}: {gradient_sentence(state)}; unbounded below, it can collapse the policy",
-                related=evidence(state),
-                fix=proposal(resolution),
-                key=key(resolution, state.rule.id),
-            )
+    return wrong_terms(subject, "reward", _is_meant, "; unbounded below, it can collapse the policy")
+
+
+def _is_meant(term: Term) -> bool:
+    return term.estimator == "k3"

@@ -1,0 +1,47 @@
+"""What the judges of wrong gradients share: one draft for each term of a placement that is the judge's, unless the sum is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from klaudit.findings.judging import Draft, Subject
+from klaudit.findings.wording import (
+    active,
+    describe,
+    estimator_place,
+    evidence,
+    gradient_sentence,
+    key,
+    loss_place,
+    place,
+    proposal,
+    sum_is_unbiased,
+)
+from klaudit.frameworks.resolve import Resolution, TermState
+from klaudit.model import Placement, Span, Term
+
+
+def wrong_terms(
+    subject: Subject, placement: Placement, is_meant: Callable[[Term], bool], also: str = ""
+) -> Iterator[Draft]:
+    """Drafts at the choice of placement for the loss, of the estimator for the reward."""
+    resolution = subject.resolution
+    if sum_is_unbiased(resolution):
+        return
+    for state in active(resolution.terms, placement):
+        if is_meant(state.term):
+            yield Draft(
+                _place(resolution, state),
+                f"{describe(state)}: {gradient_sentence(state)}{also}",
+                related=evidence(state),
+                fix=proposal(resolution),
+                key=key(resolution, state.rule.id),
+            )
+
+
+def _place(resolution: Resolution, state: TermState) -> Span:
+    if state.term.placement == "loss":
+        return loss_place(resolution, state)
+    if state.term.score_weight != state.row.weight_text:  # the rules overrule the table: not the estimator is to blame
+        return place(resolution, (state.coefficient,))
+    return estimator_place(resolution, state)
