@@ -1,0 +1,5 @@
+"""`python -m klaudit`."""
+
+from klaudit.cli import main
+
+main()
