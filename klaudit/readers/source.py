@@ -85,19 +85,26 @@ class Source:
             if end < start:
                 end = run_end
             source = source.parent
-        line, column = source.position(start)
+        starts = source._line_starts
+        line = bisect_right(starts, start)
+        column = source._characters(starts[line - 1], start) + 1
+        if line == len(starts) or end < starts[line]:  # nearly always on one line
+            return Span(self.path, start, end, line, column, line, column + source._characters(start, end), cell)
         end_line, end_column = source.position(end)
         return Span(self.path, start, end, line, column, end_line, end_column, cell)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column (in characters), from 1, of a byte offset into this source's data."""
         starts = self._line_starts
-        line = bisect_right(starts, offset) - 1
+        line = bisect_right(starts, offset)
+        return line, self._characters(starts[line - 1], offset) + 1
+
+    def _characters(self, start: int, end: int) -> int:
+        """How many characters the bytes `start`..`end` are."""
         if self._is_ascii:
-            return line + 1, offset - starts[line] + 1
-        prefix = self.data[starts[line] : offset]
-        column = len(prefix) if prefix.isascii() else len(prefix.decode("utf-8", "replace"))
-        return line + 1, column + 1
+            return end - start
+        stretch = self.data[start:end]
+        return len(stretch) if stretch.isascii() else len(stretch.decode("utf-8", "replace"))
 
     def line_of(self, offset: int) -> int:
         """Line, from 1, in the file on disk, of a byte offset into this source's data."""

@@ -18,7 +18,13 @@ def perform(expander: Expander, assignment: Assignment) -> None:
     if assignment.elements is not None:
         _assign_elements(expander, assignment.name, assignment.elements, append=assignment.append)
         return
-    place = expander.code.place(assignment.start, assignment.end)
+    value, code = assignment.value, expander.code
+    place = code.place(assignment.start, assignment.end)
+    if value.is_simple and not assignment.append and assignment.subscript is None:
+        variable = state.variables.get(assignment.name)
+        if variable is None or not variable.is_integer:
+            state.assign(assignment.name, code.written(value.start, value.end, assignment.name), place)
+            return
     key = None if assignment.subscript is None else expander.key(assignment.name, assignment.subscript, place)
     state.assign(assignment.name, value_of(expander, assignment, key), place, key=key)
 

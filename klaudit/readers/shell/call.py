@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from klaudit.readers.shell.expand import Expander
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.text import Place, plain
-from klaudit.readers.shell.words import SimpleCommand
+from klaudit.readers.shell.words import Assignment, SimpleCommand, Word
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Its fields, program first, with the place where each is used.  A declared assignment has an empty field (see declarations)."""
+    """Its fields, program first, with the word that each comes from.  A declared assignment has an empty field (see declarations)."""
 
     command: SimpleCommand
     expander: Expander
     fields: list[Field]
-    sites: list[Place]
+    origins: list[Word | Assignment]
     tested: bool
 
     @property
@@ -32,5 +32,11 @@ class Call:
     def place(self) -> Place:
         return self.expander.code.place(self.command.start, self.command.words_end)
 
+    @property
+    def sites(self) -> list[Place]:
+        """Where each field is used."""
+        code = self.expander.code
+        return [code.place(word.start, word.end) for word in self.origins]
+
     def without_first(self, count: int) -> Call:
-        return replace(self, fields=self.fields[count:], sites=self.sites[count:])
+        return replace(self, fields=self.fields[count:], origins=self.origins[count:])

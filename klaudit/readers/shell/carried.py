@@ -28,6 +28,7 @@ _COMMAND_OPTIONS = {
     "su": ("-c", "--command"),
     "runuser": ("-c", "--command"),
 }
+_CARRIERS = _SHELLS | _COMMAND_OPTIONS.keys() | {"ssh", "tmux", "ray"}
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
 _SHELL_CHARACTER = re.compile(r"[ \t\n;&|<>$`'\"\\]")
 _BLANK = re.compile(r"[ \t\n]")
@@ -46,7 +47,9 @@ class Carried(NamedTuple):
 def carried_code(machine: Machine, call: Call) -> Carried | None:
     """The code that a command carries or reads, None if there is none."""
     words = [plain(field.text) for field in call.fields]
-    programs = [posixpath.basename(word) for word in words]
+    programs = [word.rpartition("/")[2] for word in words]
+    if not _CARRIERS.intersection(programs) and not machine.follow_scripts:
+        return None
     is_foreign = bool(_ELSEWHERE.intersection(programs))
     shell = _shell(machine, words, programs)
     if shell is not None:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from klaudit.readers.shell.scan import Scanner
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, plain
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, owned_by, plain
 from klaudit.readers.source import Source
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ class Code:
         """Where characters `start`..`end` stand."""
         return Place(self.source, self.base + start, self.base + end)
 
-    def written(self, start: int, end: int) -> Text:
-        """Characters `start`..`end`, with their origin."""
+    def written(self, start: int, end: int, variable: str | None = None) -> Text:
+        """Characters `start`..`end`, with their origin: an assignment to `variable`, if it is given."""
         if end <= start:
             return EMPTY
-        return (Fragment(self.text[start:end], self.source, self.base + start, self.base + end),)
+        return (Fragment(self.text[start:end], self.source, self.base + start, self.base + end, variable),)
 
     def part(self, start: int, end: int) -> Code:
         """The code between `start` and `end` as code of its own."""
@@ -66,8 +66,9 @@ class BuiltCode(Code):
         in_order = head.source is tail.source and head.start <= tail.end
         return Place(head.source, head.start, tail.end) if in_order else head
 
-    def written(self, start: int, end: int) -> Text:
-        return tuple([piece._replace(at=None) if piece.at else piece for piece in self._pieces_of(start, end)])
+    def written(self, start: int, end: int, variable: str | None = None) -> Text:
+        pieces = tuple([piece._replace(at=None) if piece.at else piece for piece in self._pieces_of(start, end)])
+        return pieces if variable is None else owned_by(pieces, variable, None)
 
     def part(self, start: int, end: int) -> Code:
         return BuiltCode(self._pieces_of(start, end), self.source)

@@ -46,6 +46,9 @@ def _one(machine: Machine, call: Call, builtin: str, letters: str, assignment: A
     ):  # `local x=$x`: the right side still sees the outer variable
         text = assignments.value_of(call.expander, assignment)
         _prepare(machine, builtin, letters, assignment.name)
+        if "n" in letters:
+            assignments.declare(machine.state, assignment.name, refers_to=plain(text))
+            return
         key = None
         if assignment.subscript is not None:
             key = call.expander.key(assignment.name, assignment.subscript, call.place)

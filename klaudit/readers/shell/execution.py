@@ -12,9 +12,9 @@ from klaudit.readers.shell.expand import Expander
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.program import Run
 from klaudit.readers.shell.state import Frame, Function, Options, Value, Variable
-from klaudit.readers.shell.text import EMPTY, Place, Text, hangs_on
+from klaudit.readers.shell.text import EMPTY, Text, hangs_on
 from klaudit.readers.shell.utilities import UTILITIES, run_utility
-from klaudit.readers.shell.words import SimpleCommand, Word
+from klaudit.readers.shell.words import Assignment, SimpleCommand, Word
 from klaudit.readers.shell.xargs import run_xargs
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def run_command(machine: Machine, instruction: Run) -> None:
     expander = Expander(machine, frame.code)
     position, depth = frame.position - 1, len(state.frames)
     machine.substitution_status = None
-    fields, sites = _expanded(machine, expander, command)
+    fields, origins = _expanded(machine, expander, command)
     if fields:
-        _with_redirections(machine, Call(command, expander, fields, sites, instruction.tested))
+        _with_redirections(machine, Call(command, expander, fields, origins, instruction.tested))
     else:
         _without_words(machine, expander, command)
     if len(state.frames) == depth and not state.has_ended and state.frame is frame:
@@ -38,16 +38,17 @@ def run_command(machine: Machine, instruction: Run) -> None:
         machine.check_failure(instruction.tested)
 
 
-def _expanded(machine: Machine, expander: Expander, command: SimpleCommand) -> tuple[list[Field], list[Place]]:
+def _expanded(
+    machine: Machine, expander: Expander, command: SimpleCommand
+) -> tuple[list[Field], list[Word | Assignment]]:
     fields: list[Field] = []
-    sites: list[Place] = []
+    origins: list[Word | Assignment] = []
     machine.budget.take_words(len(command.words))  # also those that are simple
     for word in command.words:
-        place = expander.code.place(word.start, word.end)
         found = expander.fields(word) if isinstance(word, Word) else [Field(EMPTY)]  # an assignment: see declarations
         fields += found
-        sites += [place] * len(found)
-    return fields, sites
+        origins += [word] * len(found)
+    return fields, origins
 
 
 def _without_words(machine: Machine, expander: Expander, command: SimpleCommand) -> None:

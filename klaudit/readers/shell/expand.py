@@ -18,7 +18,13 @@ from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, h
 from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Plain, Substitution, Word
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)  # also as an argument: `env X=~/folder`
+_BLANK = re.compile(r"[ \t\n]")
 _TILDE = re.compile(r"~(?=[/:]|$)")
+
+
+def _is_unbroken(text: Text) -> bool:
+    """Whether the text is one word, whole."""
+    return any(fragment.text for fragment in text) and not any(_BLANK.search(fragment.text) for fragment in text)
 
 
 class Host(Protocol):
@@ -40,11 +46,10 @@ class Expander:
 
     def fields(self, word: Word) -> list[Field]:
         """The words that a command gets: none, one or several.  Raises UnsetVariableError and BadExpressionError, as all here."""
-        parts = word.parts
-        if len(parts) == 1 and type(parts[0]) is Plain and not parts[0].quoted:
-            spelled = self.code.text[word.start : word.end]
-            if "{" not in spelled and "~" not in spelled and len(spelled) == parts[0].end - parts[0].start:
-                return [Field(self.code.written(word.start, word.end))]
+        if word.is_simple:
+            return [Field(self.code.written(word.start, word.end))]
+        if word.is_tame and word.parts and (pieces := self._unsplit(word)) is not None:
+            return [Field(pieces)]
         fields: list[Field] = []
         for each in expand_braces(word, self.code.text):
             is_assignment = _ASSIGNMENT.match(self.code.text, each.start, each.end) is not None
@@ -53,6 +58,23 @@ class Expander:
         budget.take_words(len(fields))
         budget.take_characters(sum([len(piece.text) for field in fields for piece in field.text]))
         return fields
+
+    def _unsplit(self, word: Word) -> Text | None:
+        """The short way for words like `key=$X`: None where an expansion is no plain variable, or may split the word."""
+        variables, pieces, is_alone = self.host.state.variables, EMPTY, len(word.parts) == 1
+        can_split = "IFS" not in variables
+        for part in word.parts:
+            if isinstance(part, Plain):
+                pieces += self.code.written(part.start, part.end)
+                continue
+            if not isinstance(part, Parameter) or part.operator or part.prefix or part.subscript:
+                return None
+            variable = variables.get(part.name)
+            scalar = None if variable is None or variable.refers_to else variable.scalar
+            if scalar is None or (not part.quoted and not (can_split and _is_unbroken(scalar.text))):
+                return None
+            pieces += scalar.text if is_alone else used_at(scalar.text, self.code.place(part.start, part.end))
+        return pieces
 
     def text(self, word: Word, *, is_assigned: bool = False) -> Text:
         """The word as one text, without splitting, as in an assignment."""

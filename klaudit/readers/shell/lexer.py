@@ -26,6 +26,8 @@ _NEXT_SIMPLE_WORD = re.compile(_BLANKS.pattern + f"({_SIMPLE_WORD.pattern})")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(?:\[((?:[^\]\[]|\[[^\]]*\])*)\])?(\+?)=", re.ASCII)
 _KEY = re.compile(r"\[((?:[^\]\[\n]|\[[^\]\n]*\])*)\]=")
 _REDIRECT = re.compile(r"(\d*|\{\w+\})(<<<|<<-|<<|<>|>>|>\||>&|<&|<(?!\()|>(?!\())|(&>>|&>)")
+_MAY_REDIRECT = frozenset("<>&{0123456789")
+_WILD = re.compile(r"[{~]")
 _END = frozenset("\n;&|()")
 
 
@@ -59,9 +61,16 @@ class Lexer:
         """The word at `position`; empty where an operator stands there."""
         end = len(self._text) if limit is None else limit
         if simple := _SIMPLE_WORD.match(self._text, position, end):
-            return Word(position, simple.end(), (Plain(position, simple.end(), False),))
+            return Word(position, simple.end(), (Plain(position, simple.end(), False),), True)
+        return self._complex_word(position, end)
+
+    def _complex_word(self, position: int, end: int) -> Word:
         parts, after = self._parts.unquoted(position, end)
-        return Word(position, after, tuple(parts))
+        is_tame = all(
+            part.quoted or not isinstance(part, Plain) or not _WILD.search(self._text, part.start, part.end)
+            for part in parts
+        )
+        return Word(position, after, tuple(parts), False, is_tame)
 
     def pattern(self, position: int, end: int, *, is_regex: bool) -> Word:
         """The right side of `==` or `=~` inside `[[ ]]`, where parentheses and `|` may be part of the word."""
@@ -119,22 +128,23 @@ class Lexer:
             if words and not declares:
                 while simple := next_simple(text, position):
                     position = words_end = simple.end()
-                    first = simple.start(1)
-                    words.append(Word(first, position, (Plain(first, position, False),)))
+                    start_of_word = simple.start(1)
+                    words.append(Word(start_of_word, position, (Plain(start_of_word, position, False),), True))
             position = self._skip_blanks(position)
             if position >= len(text) or text[position] == "#":
                 break
-            if operator := _REDIRECT.match(text, position):
+            first = text[position]
+            if first in _MAY_REDIRECT and (operator := _REDIRECT.match(text, position)):
                 position = self._redirect(operator, redirects, heredocs)
                 continue
-            if text[position] in _END:
+            if first in _END:
                 break
             item = self._assignment(position) if not words or declares else None
             if item is not None and not words:
                 assignments.append(item)
                 position = words_end = item.end
                 continue
-            word = item or self.word(position)
+            word = item or (self._complex_word(position, len(text)) if words else self.word(position))
             if word.end == position:  # an operator out of place
                 break
             if not words:

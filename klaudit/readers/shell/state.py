@@ -12,6 +12,8 @@ from klaudit.readers.shell.text import Place, Text, length, plain
 ROOT = "/.root"  # stands for the folder of the scanned tree in absolute paths, which are never known
 
 MAX_CHARACTERS = 200_000  # of one variable
+_MAX_REFERENCES = 8  # from name to name
+
 MAX_FRAMES = 60  # functions calling functions, subshells in subshells, sourced scripts ...
 
 Key: TypeAlias = "int | str"
@@ -269,11 +271,12 @@ class State:
 
     def resolve(self, name: str) -> str:
         """The name that a reference (`declare -n`) stands for."""
-        for _ in range(8):
-            variable = self.variables.get(name)
+        variable = self.variables.get(name)
+        for _ in range(_MAX_REFERENCES):
             if variable is None or not variable.refers_to:
                 break
             name = variable.refers_to
+            variable = self.variables.get(name)
         return name
 
     def assign(self, name: str, text: Text, place: Place | None = None, *, key: Key | None = None) -> None:

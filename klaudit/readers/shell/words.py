@@ -64,9 +64,13 @@ Part: TypeAlias = Plain | Escaped | Parameter | Substitution | Arithmetic
 
 
 class Word(NamedTuple):
+    """`is_simple`: plain characters that no expansion changes, as most words are.  `is_tame`: no braces or tilde to look for."""
+
     start: int
     end: int
     parts: tuple[Part, ...]
+    is_simple: bool = False
+    is_tame: bool = False
 
 
 class Element(NamedTuple):
