@@ -86,7 +86,7 @@ def run(
     if session.configuration.options.stdin is not None and is_write:
         raise Failure("standard input cannot be written to: leave --write out")
     plan = _plan(session, request)
-    if is_write and plan.contents:
+    if is_write:
         _apply(plan)
     view = view_of(session.targets, session.given)
     _tell(plan, view, is_write=is_write, format_name=format_name)
@@ -95,6 +95,23 @@ def run(
     if plan.problems:
         return 2
     return int(bool(plan.contents) and not is_write)
+
+
+def show(session: Session) -> int:
+    """`klaudit scan --diff`."""
+    return run(session, Request(), is_write=False)
+
+
+def mend(session: Session) -> None:
+    """`klaudit scan --fix`: writes, and tells on standard error how much."""
+    from klaudit.reports.migrations import total
+
+    if session.configuration.options.stdin is not None:
+        raise Failure("standard input cannot be written to: leave --fix out")
+    plan = _plan(session, Request())
+    _apply(plan)
+    if not session.given.quiet:
+        click.echo(total(plan, is_written=True), err=True)
 
 
 def _plan(session: Session, request: Request) -> Plan:
@@ -111,6 +128,8 @@ def _plan(session: Session, request: Request) -> Plan:
 def _apply(plan: Plan) -> None:
     from klaudit.fixes.writing import WriteError, write_all
 
+    if not plan.contents:
+        return
     try:
         write_all(plan.root, plan.originals, plan.contents)
     except WriteError as error:

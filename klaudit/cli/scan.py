@@ -39,6 +39,10 @@ from klaudit.reports.wording import counted
 @click.option(
     "--fail-on", type=OneOf(FAIL_ON), help="Least severe finding that makes the exit status 1.  [default: warning]"
 )
+@click.option("--diff", "is_diff", is_flag=True, help="Instead of a report the patch that `klaudit fix` would make.")
+@click.option(
+    "--fix", "is_fix", is_flag=True, help="First make the changes of `klaudit fix --write`, then report what is left."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -48,6 +52,8 @@ def command(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     fail_on: FailOn | None,
+    is_diff: bool,
+    is_fix: bool,
 ) -> None:
     """Find the KL penalties below PATHs (by default the working directory) and say what is wrong with them.
 
@@ -55,6 +61,12 @@ def command(
     """
     plan = Plan.of(format_name, outputs)
     session = Session.start(given, select=select, ignore=ignore, fail_on=fail_on)
+    if is_diff or is_fix:
+        from klaudit.cli.fix import mend, show
+
+        if is_diff:
+            ctx.exit(show(session))
+        mend(session)
     report = session.scan()
     view = view_of(session.targets, given)
     plan.write(report, view)

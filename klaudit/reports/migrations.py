@@ -14,7 +14,8 @@ from klaudit.reports.view import View
 from klaudit.reports.visible import visible
 from klaudit.reports.wording import coefficient, counted, prose
 
-_HEADERS = ("launch", "", "placement", "estimator", "coefficient", "score weight w(d)", "verdict")
+_DIFF_STYLES: dict[str, Style] = {"+": "good", "-": "error", "@": "context"}
+_HEADERS = ("", "placement", "estimator", "coefficient", "score weight w(d)", "verdict")
 
 
 def diff(plan: Plan, view: View) -> Iterator[str]:
@@ -40,8 +41,8 @@ def _lines(plan: Plan, view: View, *, is_written: bool) -> Iterator[Line]:
     if plan.unchanged:
         yield ()
         yield (("Not changed", "strong"),)
-        for why, of in _by_reason(plan.unchanged):
-            yield from _unchanged(why, of, view)
+        for of in _by_reason(plan.unchanged):
+            yield from _unchanged(of, view)
     remarks = advice(plan.migrations)
     if remarks and not view.quiet:
         yield ()
@@ -49,7 +50,15 @@ def _lines(plan: Plan, view: View, *, is_written: bool) -> Iterator[Line]:
         for remark in remarks:
             yield from paragraph(f"{remark.text} ({remark.source})", view.width, first=(("- ", "plain"),), indent=2)
     yield ()
-    yield ((_total(plan, len(groups), is_written=is_written), "strong"),)
+    yield ((total(plan, is_written=is_written), "strong"),)
+
+
+def total(plan: Plan, *, is_written: bool) -> str:
+    """`3 changes in 2 files written.`"""
+    if not plan.migrations:
+        return "Nothing to change." if not plan.unchanged else "Nothing that can be changed."
+    what = f"{counted(len(grouped(plan.migrations)), 'change')} in {counted(len(plan.contents), 'file')}"
+    return f"{what} written." if is_written else f"{what}, not written: --write does that."
 
 
 def grouped(migrations: Sequence[Migration]) -> list[list[Migration]]:
@@ -66,7 +75,7 @@ def _migration(group: Sequence[Migration], view: View) -> Iterator[Line]:
     span = first.before.span
     place = view.place(span.path, span.line, cell=span.cell)
     yield ()
-    more = f", {counted(len(group), 'launch').replace('launchs', 'launches')}" if len(group) > 1 else ""
+    more = f", {len(group):,} launches" if len(group) > 1 else ""
     yield from paragraph(
         f"{', '.join(first.rules)} to {first.target}{more}",
         view.width,
@@ -76,7 +85,7 @@ def _migration(group: Sequence[Migration], view: View) -> Iterator[Line]:
     for text in _explanations(first):
         yield from paragraph(prose(text), view.width, first=(("  ", "plain"),), indent=4)
     rows = [*_rows("before", first.before), *_rows("after", first.after)]
-    yield from table(_HEADERS[1:], rows, view.width, indent=2)
+    yield from table(_HEADERS, rows, view.width, indent=2)
     served = sorted({edit.path for edit in first.edits} - {first.path})
     if served:
         yield from paragraph(
@@ -114,27 +123,21 @@ def _cells(term: Term) -> list[Cell]:
     ]
 
 
-def _by_reason(unchanged: Sequence[Unchanged]) -> list[tuple[str, list[Unchanged]]]:
-    groups: dict[str, list[Unchanged]] = {}
+def _by_reason(unchanged: Sequence[Unchanged]) -> list[list[Unchanged]]:
+    """Together what has the same reason and the same ways out."""
+    groups: dict[object, list[Unchanged]] = {}
     for each in unchanged:
-        groups.setdefault(each.why, []).append(each)
-    return list(groups.items())
+        groups.setdefault((each.why, tuple(each.instead)), []).append(each)
+    return list(groups.values())
 
 
-def _unchanged(why: str, of: Sequence[Unchanged], view: View) -> Iterator[Line]:
+def _unchanged(of: Sequence[Unchanged], view: View) -> Iterator[Line]:
     places = dict.fromkeys(view.place(e.setup.span.path, e.setup.span.line, cell=e.setup.span.cell) for e in of)
     for place in places:
         yield ((place, "path"),)
-    yield from paragraph(prose(why), view.width, first=(("  ", "plain"),), indent=4)
-    for text in dict.fromkeys(text for each in of for text in each.instead):
+    yield from paragraph(prose(of[0].why), view.width, first=(("  ", "plain"),), indent=4)
+    for text in of[0].instead:
         yield from paragraph(prose(f"possible instead: {text}"), view.width, first=(("  ", "plain"),), indent=4)
-
-
-def _total(plan: Plan, groups: int, *, is_written: bool) -> str:
-    if not plan.migrations:
-        return "Nothing to change." if not plan.unchanged else "Nothing that can be changed."
-    what = f"{counted(groups, 'change')} in {counted(len(plan.contents), 'file')}"
-    return f"{what} written." if is_written else f"{what}, not written: --write does that."
 
 
 def _terms(setup: Setup | None) -> tuple[object, ...]:
@@ -146,4 +149,4 @@ def _terms(setup: Setup | None) -> tuple[object, ...]:
 def _diff_style(line: str) -> Style:
     if line.startswith(("---", "+++")):
         return "strong"
-    return {"+": "good", "-": "error", "@": "context"}.get(line[:1], "plain")  # type: ignore[return-value]
+    return _DIFF_STYLES.get(line[:1], "plain")
