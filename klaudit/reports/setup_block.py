@@ -8,7 +8,7 @@ from klaudit.model import Evidence, Setup, Term, Verdict
 from klaudit.reports.layout import Cell, Line, Style, paragraph, table
 from klaudit.reports.view import View
 from klaudit.reports.visible import cells, visible
-from klaudit.reports.wording import coefficient, prose, value, version_name, version_source, whence
+from klaudit.reports.wording import coefficient, is_step, prose, value, version_name, version_source, way, whence
 from klaudit.theory import look_up
 
 _HEADERS = ("placement", "estimator", "coefficient", "score weight w(d)", "descends", "verdict")
@@ -48,10 +48,10 @@ def terms_in_brief(setup: Setup) -> str:
 def _block(setup: Setup, same: Sequence[Setup], view: View) -> Iterator[Line]:
     span = setup.span
     place: Line = (("set-up ", "strong"), (view.place(span.path, span.line, cell=span.cell), "path"), (" ", "plain"))
-    kind = {"launch": "a launch of", "config": "a configuration of", "code": "code for"}[setup.kind]
-    source = version_source(setup.version, view)
-    yield from paragraph(f"{kind} {version_name(setup)} ({source})", view.width, first=place, indent=2)
+    yield from paragraph(_what(setup, view), view.width, first=place, indent=2)
     started_by = visible(setup.symbol if setup.kind == "code" and setup.symbol else setup.entry_point)
+    if setup.kind == "config" and setup.entry_point == setup.path:
+        started_by = ""  # the path stands before it
     algorithm = f"algorithm {visible(setup.algorithm)}" if setup.algorithm else ""
     if told := ", ".join(part for part in (started_by, algorithm) if part):
         yield from paragraph(told, view.width, first=(("  ", "plain"),), indent=4)
@@ -60,6 +60,13 @@ def _block(setup: Setup, same: Sequence[Setup], view: View) -> Iterator[Line]:
     if same:
         yield from paragraph(f"the same {_elsewhere(setup, same)}", view.width, first=(("  ", "plain"),), indent=4)
     yield from _terms(setup, view)
+
+
+def _what(setup: Setup, view: View) -> str:
+    if setup.kind == "code" and not setup.version.value:
+        return version_name(setup)
+    kind = {"launch": "a launch of", "config": "a configuration of", "code": "code for"}[setup.kind]
+    return f"{kind} {version_name(setup)} ({version_source(setup.version, view)})"
 
 
 def _conditions(setup: Setup) -> str:
@@ -94,9 +101,13 @@ def _terms(setup: Setup, view: View) -> Iterator[Line]:
 
 def _provenance(setup: Setup, view: View) -> Iterator[Line]:
     """`setting = value  where from`, the origins below each other where there is room for that."""
+    evidence = _evidence(setup, view)
+    if steps := [each for each in evidence if is_step(each)]:
+        yield from paragraph(way(steps, view, here=setup.path), view.width, first=(("  by way of ", "faint"),), indent=4)
     told = [
         (f"{visible(each.setting)} = {value(each.value)}", whence(each, setup, view, here=setup.path))
-        for each in _evidence(setup, view)
+        for each in evidence
+        if not is_step(each)
     ]
     if told:
         yield (("  effective settings", "faint"),)

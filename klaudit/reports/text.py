@@ -11,7 +11,7 @@ from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
 from klaudit.reports.setup_block import setup_blocks
 from klaudit.reports.view import NO_LIMIT, View
 from klaudit.reports.visible import visible
-from klaudit.reports.wording import counted, prose, value, whence
+from klaudit.reports.wording import counted, is_step, prose, value, way, whence
 
 _MOST_MARKS = 4  # besides the finding's own
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -68,7 +68,7 @@ def _finding(finding: Finding, setups: Sequence[Setup], view: View) -> Iterator[
     else:
         yield (*head, (message, style))
     setup = _setup_of(finding, setups)
-    marked, others = _evidence(finding)
+    marked, others, steps = _evidence(finding)
     source = view.source(finding.span.path)
     if source is None:
         others, marked = [*marked, *others], []
@@ -78,6 +78,7 @@ def _finding(finding: Finding, setups: Sequence[Setup], view: View) -> Iterator[
     for each in others:
         shown = f"{visible(each.setting)} = {value(each.value)}, {whence(each, setup, view, here=finding.span.path)}"
         yield from _remark("setting", shown, view)
+    yield from _remark("by way of", way(steps, view, here=finding.span.path), view)
     if finding.confidence != "high":
         yield from _remark("confidence", finding.confidence, view)
     yield from _remark("why", prose(finding.why), view)
@@ -93,14 +94,18 @@ def _remark(label: str, text: str, view: View, style: Style = "plain") -> Iterat
         )
 
 
-def _evidence(finding: Finding) -> tuple[list[Evidence], list[Evidence]]:
-    """What can be shown in the finding's own excerpt, and what is said in words."""
+def _evidence(finding: Finding) -> tuple[list[Evidence], list[Evidence], list[Evidence]]:
+    """Settings that can be shown in the finding's own excerpt, settings said in words, and the lines that a formula passes."""
     marked: list[Evidence] = []
     others: list[Evidence] = []
+    steps: list[Evidence] = []
     for each in finding.related:
+        if is_step(each):
+            steps.append(each)
+            continue
         is_near = each.span is not None and each.span.path == finding.span.path and len(marked) < _MOST_MARKS
         (marked if is_near else others).append(each)
-    return marked, others
+    return marked, others, steps
 
 
 def _marks(marked: Sequence[Evidence], finding: Finding) -> Iterator[Mark]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from klaudit.model import Evidence, FrameworkVersion, Setup, Term, Unknown, Value
 from klaudit.reports.view import View
@@ -81,8 +82,26 @@ def whence(evidence: Evidence, setup: Setup | None, view: View, *, here: str = "
     return f"{place} ({prose(evidence.note)})" if evidence.note else place
 
 
+def way(steps: Sequence[Evidence], view: View, *, here: str) -> str:
+    """Where a value of the code passes, file by file: `lines 266, 269; core_algos.py:254`."""
+    by_path: dict[str, list[str]] = {}
+    for step in steps:
+        by_path.setdefault(step.path or here, []).append(str(step.line))
+    told = []
+    for path, lines in by_path.items():
+        shown = ", ".join(dict.fromkeys(lines))
+        told.append(f"line{'s' if ',' in shown else ''} {shown}" if path == here else f"{view.path(path)}:{shown}")
+    return "; ".join(told)
+
+
+def is_step(evidence: Evidence) -> bool:
+    """Whether this is a line that a formula passes on its way to the loss or reward, and no setting."""
+    return evidence.origin == "code" and evidence.value is None
+
+
 def version_name(setup: Setup) -> str:
-    return visible(f"{setup.framework} {setup.version.value}")
+    """`verl 0.9.1`; formulas of the tree itself belong to no release."""
+    return visible(f"{setup.framework} {setup.version.value}") if setup.version.value else "own code"
 
 
 def version_source(version: FrameworkVersion, view: View) -> str:
