@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from klaudit.code.flow.formulas import formulas
 from klaudit.code.flow.sinks import parts, targets
 from klaudit.code.graph import Node, TooManyNodesError
 from klaudit.code.interpreter import BudgetError, Interpreter
-from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.machine import MAX_STEPS, Frame
 from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.screen import is_test, may_matter, screen, touches_log_probabilities
@@ -19,6 +20,8 @@ from klaudit.readers.source import Source, UnreadableError
 
 MAX_NESTED = 4  # functions inside functions
 MAX_FUNCTIONS = 400  # run in one file, nested ones included
+MAX_STEPS_A_FILE = 60_000  # expressions evaluated for all of them; the largest trainers take 9,000
+LEAST_STEPS = 1_500  # what a function gets after others have used that up
 
 
 def analyse(
@@ -48,6 +51,7 @@ class _Analysis:
         self.problems: list[Problem] = []
         self.producers: set[str] = set()
         self.functions_run = 0
+        self.steps_left = MAX_STEPS_A_FILE
 
     def result(self) -> CodeResult:
         module = self.program.main
@@ -61,13 +65,20 @@ class _Analysis:
                 self._function(info)
         return CodeResult(module.source.path, tuple(_distinct(self.found)), tuple(self.problems))
 
-    def _function(self, info: FunctionInfo) -> None:
-        interpreter = Interpreter(self.program, self.mailbox)
+    @contextmanager
+    def _run(self, name: str, line: int | None) -> Iterator[Interpreter]:
+        """An interpreter for one function; what is too much for it is a problem of that function alone."""
+        interpreter = Interpreter(self.program, self.mailbox, min(MAX_STEPS, max(LEAST_STEPS, self.steps_left)))
         try:
-            frame = interpreter.run_root(info)
-            self._judge(interpreter, frame, info)
+            yield interpreter
         except (BudgetError, TooManyNodesError, RecursionError) as error:
-            self._gave_up(info, error)
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            self.problems.append(Problem(self.program.main.source.path, line, f"{name} was not analysed: {reason}"))
+        self.steps_left -= interpreter.steps
+
+    def _function(self, info: FunctionInfo) -> None:
+        with self._run(info.qualified, info.syntax.lineno) as interpreter:
+            self._judge(interpreter, interpreter.run_root(info), info)
         self._nested(interpreter)
 
     def _nested(self, interpreter: Interpreter, depth: int = 0) -> None:
@@ -78,23 +89,15 @@ class _Analysis:
         for info, enclosing, receiver in waiting:
             if self.functions_run >= MAX_FUNCTIONS or (not touches_log_probabilities(info) and not _mentions_kl(info)):
                 continue
-            inner = Interpreter(self.program, self.mailbox)
-            inner.heap = dict(interpreter.heap)
-            inner.graph = interpreter.graph
-            try:
-                frame = inner.run_root(info, enclosing, receiver)
-                self._judge(inner, frame, info)
-            except (BudgetError, TooManyNodesError, RecursionError) as error:
-                self._gave_up(info, error)
+            with self._run(info.qualified, info.syntax.lineno) as inner:
+                inner.heap = dict(interpreter.heap)
+                inner.graph = interpreter.graph
+                self._judge(inner, inner.run_root(info, enclosing, receiver), info)
             self._nested(inner, depth + 1)
 
     def _top_level(self, statements: list[ast.stmt]) -> None:
-        interpreter = Interpreter(self.program, self.mailbox)
-        try:
-            frame = interpreter.run_module(statements)
-            self._judge(interpreter, frame, None)
-        except (BudgetError, TooManyNodesError, RecursionError) as error:
-            self.problems.append(Problem(self.program.main.source.path, None, f"top level not analysed: {error}"))
+        with self._run("the top level", None) as interpreter:
+            self._judge(interpreter, interpreter.run_module(statements), None)
 
     def _judge(self, interpreter: Interpreter, frame: Frame, info: FunctionInfo | None) -> None:
         self.functions_run += 1
@@ -104,13 +107,6 @@ class _Analysis:
             node.bears_kl for _, value, _ in frame.returns for _, node in parts(interpreter, value)
         ):
             self.producers.add(info.name)
-
-    def _gave_up(self, info: FunctionInfo, error: Exception) -> None:
-        line = getattr(info.syntax, "lineno", None)
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        self.problems.append(
-            Problem(self.program.main.source.path, line, f"{info.qualified} was not analysed: {reason}")
-        )
 
     def _passes_on(self, info: FunctionInfo, module: Module) -> bool:
         """A function that names no log-probability, but calls one that gives a KL, or reads one that another function stored."""

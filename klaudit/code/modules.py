@@ -5,21 +5,17 @@ from __future__ import annotations
 import ast
 import builtins
 import posixpath
-import re
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import accumulate
 
 from klaudit.code import names
-from klaudit.code.plain_grammar import in_plain_grammar
 from klaudit.model import Span
+from klaudit.readers.python import syntax
 from klaudit.readers.source import Source, UnreadableError
 
 MAX_MODULES = 60  # followed from one file
-_NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 Loader = Callable[[str], Source | None]
 FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -73,20 +69,26 @@ class Module:
     """One file: its syntax tree and the names of its top level."""
 
     index: int
-    source: Source
-    syntax: ast.Module
+    parsed: syntax.Module
     functions: dict[str, FunctionInfo] = field(default_factory=dict)
     classes: dict[str, ClassInfo] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)  # alias -> dotted name; relative ones start with dots
     assigned: dict[str, ast.expr] = field(default_factory=dict)
     imports_all_of: list[str] = field(default_factory=list)
-    _lines: list[int] | None = None
+
+    @property
+    def source(self) -> Source:
+        """The text, in UTF-8 whatever the file's own encoding."""
+        return self.parsed.source
+
+    @property
+    def syntax(self) -> ast.Module:
+        return self.parsed.tree
 
     def offset(self, line: int, column: int) -> int:
         """Byte offset of a line (from 1) and a column in UTF-8 bytes, as `ast` counts them."""
-        if self._lines is None:
-            self._lines = _line_starts(self.source.data)
-        return self._lines[min(line, len(self._lines)) - 1] + column
+        starts = self.parsed.line_starts
+        return starts[min(line, len(starts)) - 1] + column
 
     def extent(self, syntax: ast.AST) -> tuple[int, int]:
         """First and last byte of a statement or expression; those of a statement include its decorators."""
@@ -97,7 +99,7 @@ class Module:
         return self.offset(line, max(column, 0)), self.offset(end_line, end_column)
 
     def span(self, syntax: ast.AST) -> Span:
-        return self.source.span(*self.extent(syntax))
+        return self.parsed.span(*self.extent(syntax))
 
     def text(self, syntax: ast.AST) -> str:
         start, end = self.extent(syntax)
@@ -110,37 +112,14 @@ class Module:
             yield from info.methods.values()
 
 
-def _line_starts(data: bytes) -> list[int]:
-    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
-    if b"\r" in data:
-        return [start, *(match.end() for match in _NEWLINE.finditer(data))]
-    ends = list(accumulate(len(line) + 1 for line in data.split(b"\n")))
-    return [start, *ends[:-1]]
-
-
-def parse(source: Source) -> ast.Module:
-    """The syntax tree.  Raises UnreadableError where it is not Python, or nested too deeply to be read."""
-    try:
-        return _syntax(source.data)
-    except SyntaxError as error:
-        raise UnreadableError(f"not Python: {error.msg}", error.lineno) from None
-    except (RecursionError, MemoryError):
-        raise UnreadableError("nested too deeply") from None
-    except ValueError as error:  # null bytes
-        raise UnreadableError(f"not Python: {error}") from None
+def parse(source: Source) -> syntax.Module:
+    """The syntax tree with positions.  Raises UnreadableError where it is not Python, or nested too deeply to be read."""
+    return syntax.parse(source) if source.parent is not None else _parsed(source.path, source.data)
 
 
 @lru_cache(maxsize=64)  # files of a package import each other: the same few are followed again and again
-def _syntax(data: bytes) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(data)
-        except SyntaxError:
-            plain = in_plain_grammar(data)
-            if plain is None:
-                raise
-            return ast.parse(plain)
+def _parsed(path: str, data: bytes) -> syntax.Module:
+    return syntax.parse(Source(path, data))
 
 
 class Program:
@@ -153,7 +132,7 @@ class Program:
         self.main = self._add(source)
 
     def _add(self, source: Source) -> Module:
-        module = Module(len(self.modules), source, parse(source))
+        module = Module(len(self.modules), parse(source))
         _index(module)
         self.modules.append(module)
         self._by_path[source.path] = module

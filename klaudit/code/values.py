@@ -11,6 +11,8 @@ from klaudit.code.conditions import Condition, Constant, Subject
 from klaudit.code.graph import Node
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
 
+MAX_ITEMS = 256  # of a list or tuple; no formula is spread over more
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
@@ -46,6 +48,9 @@ class Sequence:
 
     items: list[Value]
     grows: bool = False
+
+    def joined(self, other: Sequence) -> Sequence:
+        return Sequence([*self.items, *other.items][:MAX_ITEMS], self.grows or other.grows)
 
 
 @dataclass(slots=True)

@@ -23,6 +23,8 @@ from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.result import Formula, Variant
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 
+MAX_EVALUATED = 2_000  # nodes, over all choices of settings of one formula
+
 
 def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, limits: bool) -> tuple[Variant, ...]:
     """What the formula is, per choice of settings.  `limits`: also what clamps and exponentials do to its gradient."""
@@ -33,11 +35,13 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
             return ()
         return (Variant("", with_limits(what, node, {}) if limits else what, node=node),)
     grouped: dict[tuple[object, ...], list[tuple[Assignment, Classification]]] = {}
-    known: dict[frozenset[Node] | None, Classification | None] = {}
+    known: dict[frozenset[Node] | None, Classification | None] = {None: None}
     for assignment in assignments(inner, given):
         taken = taken_parts(node, assignment)
         if taken not in known:
-            known[taken] = classify(node, assignment) if taken is not None and _compares(taken) else None
+            if sum(map(len, filter(None, known))) > MAX_EVALUATED:
+                break
+            known[taken] = classify(node, assignment) if _compares(taken or ()) else None
         what = known[taken]
         if what is not None:
             grouped.setdefault(_kind(what), []).append((assignment, what))

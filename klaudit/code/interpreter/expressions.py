@@ -14,7 +14,7 @@ from klaudit.code.interpreter.machine import Frame
 from klaudit.code.interpreter.operations import token_log_probability
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.roles import FOREIGN, POLICY, REFERENCE
-from klaudit.code.values import Alternatives, Closure, Literal, Mapping, Path, Sequence, Value
+from klaudit.code.values import MAX_ITEMS, Alternatives, Closure, Literal, Mapping, Path, Sequence, Value
 
 _BINARY = {ast.Add: Op.ADD, ast.Mult: Op.MUL, ast.Div: Op.DIV, ast.FloorDiv: Op.DIV, ast.Pow: Op.POW}
 
@@ -56,7 +56,7 @@ class Expressions(Branching):
         assert isinstance(syntax, ast.BinOp)
         left, right = self.evaluate(syntax.left, frame), self.evaluate(syntax.right, frame)
         if isinstance(left, Sequence) and isinstance(syntax.op, ast.Add | ast.Mult):
-            return Sequence([*left.items, *right.items]) if isinstance(right, Sequence) else left
+            return left.joined(right) if isinstance(right, Sequence) else left
         return self.arithmetic(syntax.op, left, right, self.site(syntax, frame))
 
     def arithmetic(self, operator: ast.operator, left: Value, right: Value, site: Site) -> Value:
@@ -148,7 +148,14 @@ class Expressions(Branching):
 
     def _sequence(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.Tuple | ast.List | ast.Set)
-        return Sequence([self.evaluate(item, frame) for item in syntax.elts])
+        made = Sequence([])
+        for item in syntax.elts[:MAX_ITEMS]:
+            value = self.evaluate(item, frame)
+            if isinstance(item, ast.Starred) and isinstance(value, Sequence):
+                made = made.joined(value)
+            else:
+                made.items.append(value)
+        return made
 
     def _dict(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.Dict)

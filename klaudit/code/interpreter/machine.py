@@ -13,7 +13,9 @@ from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
 from klaudit.code.values import Alternatives, Distribution, Literal, Mapping, Path, Sequence, Value
 
-MAX_STEPS = 40_000  # expressions evaluated for one root function, calls followed included
+MAX_STEPS = (
+    15_000  # expressions evaluated for one root function, calls followed included; the longest trainers take 4,000
+)
 MAX_NESTING = 150  # of expressions, blocks and followed calls together; each level costs two or three Python frames
 MAX_ARMS = 12
 
@@ -56,7 +58,7 @@ class Frame:
 class Machine:
     """What every layer needs: see the module's docstring."""
 
-    def __init__(self, program: Program, mailbox: dict[str, Node] | None = None) -> None:
+    def __init__(self, program: Program, mailbox: dict[str, Node] | None = None, most_steps: int = MAX_STEPS) -> None:
         self.program = program
         self.graph = Graph()
         self.heap: dict[str, Value] = {}  # what was stored into objects from outside, by path
@@ -66,15 +68,16 @@ class Machine:
         self.defaults: dict[str, Constant] = {}  # of parameters and attributes, by path
         self.mailbox = mailbox if mailbox is not None else {}
         self._atoms: dict[tuple[str, str, bool], Node] = {}
-        self._steps = 0
+        self.steps = 0
+        self._most_steps = most_steps
         self._nesting = 0
         self.calls_out: list[Site] = []
         self.followed: set[ast.AST] = set()  # calls whose code was run
 
     def step(self) -> None:
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise BudgetError(f"more than {MAX_STEPS} expressions")
+        self.steps += 1
+        if self.steps > self._most_steps:
+            raise BudgetError(f"more than {self._most_steps} expressions")
 
     def deeper(self) -> None:
         self._nesting += 1
