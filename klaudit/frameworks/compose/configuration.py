@@ -146,7 +146,7 @@ class Configuration:
 
     def names(self) -> Iterator[str]:
         """The dotted names of all leaves."""
-        return (name for name, _ in leaves(self._root, "", MAX_EXPLICIT))
+        return (name for name, _ in leaves(self._root, "", MAX_EXPLICIT) if name)
 
     @cached_property
     def _own_names(self) -> dict[str, list[tuple[str, Item]]]:

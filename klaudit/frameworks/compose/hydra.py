@@ -112,7 +112,7 @@ class _Composer:
         environment: Environment | None,
         stand_in: StandIn | None,
     ) -> Configuration:
-        environment = environment or {}
+        environment = {} if environment is None else environment
         searchpath = next((o for o in overrides if o.key == "hydra.searchpath" and not o.prefix), None)
         path = self._search_path(folders, config_name, searchpath, version_base, directory, environment)
         known_groups = self._groups.setdefault(path, {})

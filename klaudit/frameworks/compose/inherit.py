@@ -98,13 +98,19 @@ class _Families:
         if source is None or len(documents) != 1 or not isinstance(documents[0].root, MappingNode):
             raise UnreadableError("a config is one mapping")
         root = documents[0].root
-        content = FromNodes(source, "omegaconf").item(root, InFile(source, root))
+        items = FromNodes(source, "omegaconf")
+        content = items.item(root, InFile(source, root))
+        if items.duplicates:
+            entry = items.duplicates[0]
+            raise UnreadableError(f"the key {entry.key} stands twice", source.line_of(entry.key_start))
         if (wrong := malformed(content, MAX_NODES)) is not None:
             raise UnreadableError(wrong[1])
-        assert isinstance(content, Branch)
-        return parents(root), Branch(
-            {key: item for key, item in content.items.items() if key != "defaults"}, content.written
+        kept = (
+            {key: item for key, item in content.items.items() if key != "defaults"}
+            if isinstance(content, Branch)
+            else {}
         )
+        return parents(root), Branch(kept, content.written)
 
 
 def _merge(work: Work, content: Branch) -> None:

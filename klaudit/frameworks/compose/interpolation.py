@@ -47,7 +47,7 @@ class Resolver:
 
     def __init__(self, root: Branch, environment: Mapping[str, str | None] | None = None) -> None:
         self._root = root
-        self.environment: Mapping[str, str | None] = environment or {}
+        self.environment: Mapping[str, str | None] = {} if environment is None else environment
         self._active: set[tuple[str, ...]] = set()
         self._steps = 0
         self._depth = 0
