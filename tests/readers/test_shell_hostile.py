@@ -15,7 +15,17 @@ from klaudit.readers.source import Source, UnreadableError
 
 SECONDS = 10.0  # generous: machines that run tests are busy
 
+
+def nested(opener: str, closer: str, count: int, inner: str) -> str:
+    return opener * count + inner + closer * count
+
+
+MIXED = "x"
+for _ in range(15):
+    MIXED = nested("${a:-", "}", 20, f"$(if true; then {nested('( ', ' )', 20, 'echo ' + MIXED)}; fi)")
+
 CASES = {
+    "everything in everything": "run " + MIXED,
     "substitutions never closed": "echo " + "$( " * 10_000,
     "substitutions in substitutions": "echo " + "$( " * 3_000 + "x" + " )" * 3_000,
     "parentheses": "(" * 30_000,

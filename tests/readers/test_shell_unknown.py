@@ -6,6 +6,8 @@ import pytest
 from shell_reading import plain_run, read
 
 from klaudit.readers.document import Word
+from klaudit.readers.shell import may_start
+from klaudit.readers.source import Source
 
 
 def argument(script: str, files: dict[str, str] | None = None) -> Word:
@@ -106,3 +108,19 @@ def test_a_scripts_own_folder_is_where_it_lies() -> None:
     script = 'DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\nsource "$DIR/common.sh"\ncd "$DIR/.."\nrun $K'
     (command,) = read(script, files, name="jobs/run.sh").commands
     assert ([word.text for word in command.words], command.directory) == (["run", "1"], ".")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("python -m pkg.main", True),
+        ("source common.sh", True),
+        ("cd x; . ./common.sh a", True),
+        ('eval "$CMD"', True),
+        ("bash run.sh 1", True),
+        ("nohup ./jobs/run.sh &", True),
+        ("mkdir -p x && cp a b", False),
+    ],
+)
+def test_a_cheap_look_tells_scripts_that_may_start_something(script: str, expected: bool) -> None:
+    assert may_start(Source("x.sh", script.encode()), [b"pkg.main"]) is expected

@@ -17,14 +17,14 @@ from klaudit.readers.shell.words import Assignment
 if TYPE_CHECKING:
     from klaudit.readers.shell.machine import Machine
 
+_LOCAL = frozenset({"local", "declare", "typeset"})  # inside functions
+
 
 def declare(machine: Machine, call: Call) -> None:
     """`declare`, `typeset`, `local`, `export`, `readonly`, with options, names and assignments."""
     state, builtin = machine.state, call.name
     letters = ""
-    status = machine.substitution_status
-    items = [each for each in call.command.words if isinstance(each, Assignment)]
-    spelled = iter(items)
+    spelled = (each for each in call.command.words if isinstance(each, Assignment))
     for field in call.fields[1:]:
         text = plain(field.text)
         if not field.text and (assignment := next(spelled, None)) is not None:
@@ -36,27 +36,21 @@ def declare(machine: Machine, call: Call) -> None:
         elif text and "f" not in letters:
             _prepare(machine, builtin, letters, text)
     state.succeed()
-    machine.substitution_status = status
 
 
 def _one(machine: Machine, call: Call, builtin: str, letters: str, assignment: Assignment) -> None:
-    is_local = builtin in ("local", "declare", "typeset") and "g" not in letters
-    if (
-        is_local and assignment.elements is None and "i" not in letters
-    ):  # `local x=$x`: the right side still sees the outer variable
-        text = assignments.value_of(call.expander, assignment)
-        _prepare(machine, builtin, letters, assignment.name)
-        if "n" in letters:
-            assignments.declare(machine.state, assignment.name, refers_to=plain(text))
+    name, state = assignment.name, machine.state
+    if builtin not in _LOCAL or letters or assignment.elements is not None or assignment.subscript is not None:
+        _prepare(machine, builtin, letters, name)
+        if "n" in letters and builtin != "export":
+            assignments.declare(state, name, refers_to=plain(assignments.value_of(call.expander, assignment)))
             return
-        key = None
-        if assignment.subscript is not None:
-            key = call.expander.key(assignment.name, assignment.subscript, call.place)
-        machine.state.assign(assignment.name, text, call.expander.code.place(assignment.start, assignment.end), key=key)
+        assignments.perform(call.expander, assignment)
+        _export(machine, builtin, letters, name)
         return
-    _prepare(machine, builtin, letters, assignment.name)
-    assignments.perform(call.expander, assignment)
-    _export(machine, builtin, letters, assignment.name)
+    text = assignments.value_of(call.expander, assignment)  # `local x=$x`: the right side still sees the outer variable
+    _prepare(machine, builtin, letters, name)
+    state.assign(name, text, call.expander.code.place(assignment.start, assignment.end))
 
 
 def _from_text(machine: Machine, builtin: str, letters: str, text: Text) -> None:
@@ -73,7 +67,7 @@ def _from_text(machine: Machine, builtin: str, letters: str, text: Text) -> None
 def _prepare(machine: Machine, builtin: str, letters: str, name: str) -> None:
     state = machine.state
     name = name.partition("[")[0]
-    if builtin in ("local", "declare", "typeset") and "g" not in letters and _in_function(machine):
+    if builtin in _LOCAL and "g" not in letters and _in_function(machine):
         state.hide(name)
         exported = state.variables.get(name)
         state.variables.pop(name, None)

@@ -26,7 +26,7 @@ def run_command(machine: Machine, instruction: Run) -> None:
     state, command = machine.state, instruction.command
     frame = state.frame
     expander = Expander(machine, frame.code)
-    position, depth = frame.position - 1, len(state.frames)
+    depth = len(state.frames)
     machine.substitution_status = None
     fields, origins = _expanded(machine, expander, command)
     if fields:
@@ -34,7 +34,6 @@ def run_command(machine: Machine, instruction: Run) -> None:
     else:
         _without_words(machine, expander, command)
     if len(state.frames) == depth and not state.has_ended and state.frame is frame:
-        machine.retry_if_unset_inside(position)
         machine.check_failure(instruction.tested)
 
 
@@ -108,13 +107,11 @@ def _dispatch(machine: Machine, call: Call) -> None:
 
 
 def _without_keywords(call: Call) -> tuple[Call, bool]:
-    """The command without `time`, `command`, `builtin` and `exec` before it, and whether the script ends with it."""
+    """The command without `command`, `builtin` and `exec` before it, and whether the script ends with it."""
     ends_script = False
     while call.fields:
         name = call.name
-        if name == "time" and call.command.words[0].end - call.command.words[0].start == 4:
-            count = 2 if call.arguments[:1] == ["-p"] else 1
-        elif name == "builtin":
+        if name == "builtin":
             count = 1
         elif name == "command" and call.arguments[:1] not in (["-v"], ["-V"]):
             count = 2 if call.arguments[:1] == ["-p"] else 1

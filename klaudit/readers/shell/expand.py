@@ -17,6 +17,8 @@ from klaudit.readers.shell.state import Key, State
 from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, hangs_on, merge_names, plain, used_at
 from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Plain, Substitution, Word
 
+MAX_NESTING = 50  # each takes several calls of ours, of which Python allows a thousand
+
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)  # also as an argument: `env X=~/folder`
 _BLANK = re.compile(r"[ \t\n]")
 _TILDE = re.compile(r"~(?=[/:]|$)")
@@ -32,6 +34,7 @@ class Host(Protocol):
 
     state: State
     budget: Budget
+    nesting: int  # expansions inside expansions at present
 
     def substitute(self, code: Code, part: Substitution) -> Text:
         """What the commands of a substitution print."""
@@ -150,7 +153,13 @@ class Expander:
                 variable = self.host.state.variables.get(part.name)
                 if variable is not None and not variable.refers_to and (scalar := variable.scalar) is not None:
                     return [Chunk(scalar.text, mode)]
-            return expand_parameter(self, part)
+            if self.host.nesting > MAX_NESTING:
+                return [Chunk(at_place("", self.code.place(part.start, part.end), (part.name,)), mode)]
+            self.host.nesting += 1
+            try:
+                return expand_parameter(self, part)
+            finally:
+                self.host.nesting -= 1
         if isinstance(part, Substitution):
             return [Chunk(self.host.substitute(self.code, part), mode)]
         place = self.code.place(part.start, part.end)

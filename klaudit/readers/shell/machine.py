@@ -14,7 +14,7 @@ from klaudit.readers.shell.code import BuiltCode, Code
 from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.control import HANDLERS
 from klaudit.readers.shell.execution import run_command
-from klaudit.readers.shell.expand import Expander
+from klaudit.readers.shell.expand import MAX_NESTING, Expander
 from klaudit.readers.shell.exploration import Explorer, give, something
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.files import Files
@@ -38,7 +38,6 @@ from klaudit.readers.shell.text import (
 from klaudit.readers.shell.words import Redirect, Substitution
 from klaudit.readers.source import Source
 
-_MAX_NESTING = 20  # substitutions inside substitutions
 _STEPS_TO_PARSE = 10
 _MAX_NAME = 80
 _BLANKS = re.compile(r"(?:\s|\\\n)+")
@@ -61,14 +60,13 @@ class Machine:
     def __init__(self, files: Files, *, follow_scripts: bool, follow_branches: bool = True) -> None:
         self.files = files
         self.follow_scripts = follow_scripts
-        self.follow_branches = follow_branches
-        self.budget = Budget()
+        self.nesting = 0
+        self.budget = Budget() if follow_branches else Budget(runs=0)
         self.explorer = Explorer(self.budget)
         self.started: list[Started] = []
         self.problems: list[Problem] = []
         self.state = State({}, {}, [], ROOT)
         self.substitution_status: tuple[int, tuple[str, ...]] | None = None
-        self._nesting = 0
         self._unset_inside: str | None = None
         self._tested: tuple[Code, Range, Refinement | None] | None = None
         self._codes: dict[str, Code] = {}
@@ -82,12 +80,10 @@ class Machine:
         self.state.frames.append(Frame(code, self.instructions(code), 0, "script", tuple(arguments), name, name))
         try:
             self._advance()
-        except ExhaustedError as error:
+        except (ExhaustedError, RecursionError) as error:  # whoever calls us may have gone deep already
             self.problem(code.place(0, 0), f"script not followed to its end: {error}")
             return
-        if not self.follow_branches:
-            return
-        with suppress(ExhaustedError):  # what other ways would start is never complete
+        with suppress(ExhaustedError, RecursionError):  # what other ways would start is never complete
             while (way := self.explorer.next_way()) is not None:
                 self.state, self.explorer.region = way.state, way.region
                 self._advance()
@@ -166,23 +162,17 @@ class Machine:
 
     def stop_at_unset(self, name: str) -> None:
         """The instruction just begun needs a variable that is not set: the script ends, but may go on if it is set from outside."""
-        state, frame = self.state, self.state.frame
         if self.explorer.is_nested:
             self._unset_inside = name
         else:
-            self._go_on_with(name, frame.position - 1)
-        state.succeed(False)
-        state.leave_subshell()
+            self._go_on_with(name)
+        self.state.succeed(False)
+        self.state.leave_subshell()
 
-    def retry_if_unset_inside(self, position: int) -> None:
-        """The same for a variable that a substitution of the instruction at `position` needed."""
-        name, self._unset_inside = self._unset_inside, None
-        if name is not None and not self.explorer.is_nested and not self.state.has_ended:
-            self._go_on_with(name, position)
-
-    def _go_on_with(self, name: str, position: int) -> None:
+    def _go_on_with(self, name: str) -> None:
+        """Begin the present instruction again, now with the variable."""
         state, frame = self.state, self.state.frame
-        rest = (position, len(frame.instructions))
+        rest = (frame.position - 1, len(frame.instructions))
         if self.explorer.wants(state, rest, rest):
             way = self.explorer.open(state, rest, f"${name} is set")
             give(way, name, something((name,), frame.code.place(0, 0)))
@@ -211,7 +201,7 @@ class Machine:
         """What the commands of a substitution print, each unknown character hanging on the substitution as it is written."""
         place = code.place(part.start, part.end)
         name = _named(code, part)
-        if self._nesting >= _MAX_NESTING:
+        if self.nesting > MAX_NESTING:
             self.problem(place, "substitutions nested too deeply")
             return at_place("", place, (name,))
         printed = self._run_nested(self._inner_code(code, part), reads_output=part.kind != ">")
@@ -242,12 +232,15 @@ class Machine:
         inner.floor = len(outer.frames)
         inner.output = EMPTY if reads_output else None
         self.state, self.explorer.is_nested = inner, True
-        self._nesting += 1
+        self.nesting += 1
         try:
             self._advance()
         finally:
             self.state, self.explorer.is_nested = outer, was_nested
-            self._nesting -= 1
+            self.nesting -= 1
+        if self._unset_inside is not None and not was_nested:
+            self._go_on_with(self._unset_inside)
+            self._unset_inside = None
         self.substitution_status = (inner.status, inner.status_hangs)
         return inner.output or EMPTY
 

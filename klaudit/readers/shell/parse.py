@@ -39,7 +39,7 @@ from klaudit.readers.shell.words import Word
 
 _C = TypeVar("_C", Branch, LoopTest)
 
-_MAX_DEPTH = 40  # compound commands inside compound commands
+_MAX_DEPTH = 30  # compound commands inside compound commands
 _MAX_STAGES = 100  # of one pipeline
 _MAX_ERRORS = 50  # a file with more statements that cannot be read is no script
 

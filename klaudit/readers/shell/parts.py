@@ -10,7 +10,7 @@ from klaudit.readers.shell.text import from_bytes
 from klaudit.readers.shell.words import Arithmetic, Escaped, Parameter, Part, Plain, Substitution, Word
 
 _MAX_PARTS = 20_000  # of one word; the rest of it is left as text
-_MAX_NESTING = 40  # expansions inside expansions; deeper ones are left as text
+_MAX_NESTING = 25  # expansions inside expansions; deeper ones are left as text
 
 _RUN = re.compile(r"(?:[^\s\\'\"`$|&;<>()]|\r(?!\n)|[\f\v])+")  # bash's blanks are space, tab and newline only
 _QUOTED_RUN = re.compile(r"[^\\\"`$]+")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from klaudit.readers.document import ShellDocument
 from klaudit.readers.shell.code import Code
@@ -14,11 +15,20 @@ from klaudit.readers.shell.state import ROOT, Value, Variable
 from klaudit.readers.shell.text import Fragment, from_bytes
 from klaudit.readers.source import Source, UnreadableError
 
+_ELSEWHERE = re.compile(rb"(?:^|[;&|({\s])(?:source|\.|eval|ba?sh|\S*\.sh)\s")
 _MAX_BYTES = 4_000_000
 
 
 def _load_nothing(path: str) -> Source | None:
     return None
+
+
+def may_start(source: Source, programs: Iterable[bytes]) -> bool:
+    """Whether a script is worth reading for these programs or modules: it names one, or runs code that stands elsewhere.
+
+    A cheap look at the bytes; a name that is only put together while the script runs is not seen.
+    """
+    return any(program in source.data for program in programs) or _ELSEWHERE.search(source.data) is not None
 
 
 def read_shell(

@@ -133,7 +133,8 @@ class State:
     """`status` is the last exit status, `status_hangs` what it hangs on.  `output` is None where nobody reads it.
 
     `directory` is a path below ROOT while it is inside the scanned tree, some other absolute path, or None.  `is_foreign`: on another
-    machine (ssh, a container), where variables that are not set here may well be.  The run ends when only `floor` frames are left.
+    machine (ssh, a container), or after a script that cannot be seen, so that variables not set here may well be.  The run ends when
+    only `floor` frames are left.
     """
 
     variables: dict[str, Variable]
