@@ -88,11 +88,10 @@ class Code:
         groups: dict[int, tuple[Setting | None, list[Entry]]] = {}
         for entry in missing:
             above = entry.name.rpartition(".")[0]
-            fitting = [
-                setting
-                for setting in stay
-                if self._form(setting) == "attribute" or setting.name.rpartition(".")[0] == above
-            ]
+            fitting = [setting for setting in stay if self._fits(setting, above)]
+            near = [setting for setting in fitting if f"{above}.".startswith(f"{setting.name.rpartition('.')[0]}.")]
+            nearest = max((setting.name.count(".") for setting in near), default=0)
+            fitting = [setting for setting in near if setting.name.count(".") == nearest] or fitting
             behind = [setting for setting in fitting if setting.span.start >= self._head.end] or fitting
             anchor = min(behind, key=lambda setting: setting.span.start) if behind else None
             if anchor is None and any("." in setting.name for setting in self._settings):
@@ -101,6 +100,11 @@ class Code:
                 )
             groups.setdefault(anchor.span.start if anchor else -1, (anchor, []))[1].append(entry)
         return list(groups.values())
+
+    def _fits(self, setting: Setting, above: str) -> bool:
+        """Whether a setting of `above` can stand beside this one: in the same object, or in a dict that is nested there."""
+        form, own = self._form(setting), setting.name.rpartition(".")[0]
+        return form == "attribute" or own == above or (form == "entry" and bool(own) and above.startswith(f"{own}."))
 
     def _insert(self, anchor: Setting | None, entries: Sequence[Entry]) -> Edit:
         if anchor is None:
@@ -138,7 +142,11 @@ class Code:
                 return f"{last}={text}"
             case "entry":
                 quote = raw[0] if raw[:1] in "\"'" else '"'
-                return f"{quote}{last}{quote}: {text}"
+                *between, last = entry.name.removeprefix(anchor.name.rpartition(".")[0]).lstrip(".").split(".")
+                text = f"{quote}{last}{quote}: {text}"
+                for key in reversed(between):
+                    text = f"{quote}{key}{quote}: {{{text}}}"
+                return text
             case "field":
                 return f"{last}: {type(entry.value).__name__} = {text}"
         target = raw.partition("=")[0].rstrip()

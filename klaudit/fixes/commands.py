@@ -196,7 +196,7 @@ class Commands:
 
     def _capitals(self, page: Page) -> bool:
         spelled = b" ".join(self._place(setting).text.encode() for setting in self._in_reach)
-        return prefers_capitals(spelled if spelled else page.data)
+        return prefers_capitals(spelled, prefers_capitals(page.data, self._system != "dotlist"))
 
     def _is_absent(self, name: str) -> bool:
         """Whether the config in use has no such key, so that Hydra wants a `+`."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from klaudit.fixes import items
 from klaudit.fixes.literals import Language, spell
@@ -19,6 +20,7 @@ from klaudit.readers.source import Source
 _LINE_END = re.compile(rb"[^\n]*")
 _COMMENT = re.compile(rb"[ \t]*#")
 _REST_OF_LINE = re.compile(rb"[ \t]*(?=\r?\n|\Z)")
+_Texts: TypeAlias = dict[str, "str | _Texts"]
 _LANGUAGES: dict[str, Language] = {"json": "json", "toml": "toml"}
 
 
@@ -108,7 +110,7 @@ class Keys:
         return node, parts[-1:], None
 
     def _into_null(self, null: ScalarNode, rest: list[str], entry: Entry) -> Edit:
-        text = self._flow([(rest, entry)])
+        text = self._flow(self._nested([(rest, entry)]))
         blank = "" if self._page.data[null.start - 1 : null.start].isspace() else " "
         return self._page.edit(null.start, null.end, blank + text)
 
@@ -118,18 +120,17 @@ class Keys:
         is_flow = data[mapping.start : mapping.start + 1] == b"{"
         if not own:
             if is_flow:
-                return self._page.edit(mapping.start, mapping.end, self._flow(entries))
+                return self._page.edit(mapping.start, mapping.end, self._flow(self._nested(entries)))
             raise CannotEditError("the mapping holds no key beside which another one could be put")
         if is_flow:
             last = own[-1]
-            pairs = [self._pair(rest, entry) for rest, entry in entries]
+            pairs = list(self._pairs(self._nested(entries)))
             return items.insert(self._page, last.key_start, max(last.value.end, last.key_end), pairs)
         if self._language == "toml":
             return self._into_table(own, entries)
         sibling = _last_plain(own)
         indent = _indent(data, own[0].key_start)
-        step = self._step()
-        lines = [line for rest, entry in entries for line in self._block(rest, entry, indent, step)]
+        lines = self._block(self._nested(entries), indent, self._step())
         end = _LINE_END.match(data, sibling.value.end if sibling.value.end > sibling.key_end else sibling.key_end)
         stop = end.end() if end else len(data)
         if data[stop - 1 : stop] == b"\r":
@@ -158,22 +159,35 @@ class Keys:
                 return raw
         return spell(entry.value, self._language)
 
-    def _block(self, rest: Sequence[str], entry: Entry, indent: str, step: str) -> list[str]:
-        lines = [f"{indent}{step * depth}{key}:" for depth, key in enumerate(rest)]
-        lines[-1] += f" {self._text(entry)}"
-        return lines
+    def _block(self, tree: _Texts, indent: str, step: str) -> Iterator[str]:
+        for key, inner in tree.items():
+            if isinstance(inner, str):
+                yield f"{indent}{key}: {inner}"
+            else:
+                yield f"{indent}{key}:"
+                yield from self._block(inner, indent + step, step)
 
-    def _flow(self, entries: Sequence[tuple[list[str], Entry]]) -> str:
-        return "{" + ", ".join(self._pair(rest, entry) for rest, entry in entries) + "}"
+    def _flow(self, tree: _Texts) -> str:
+        return "{" + ", ".join(self._pairs(tree)) + "}"
 
-    def _pair(self, rest: Sequence[str], entry: Entry) -> str:
-        text = self._text(entry)
-        for key in reversed(rest):
+    def _pairs(self, tree: _Texts) -> Iterator[str]:
+        for key, inner in tree.items():
             shown = f'"{key}"' if self._language == "json" else key
-            text = f"{shown} = {text}" if self._language == "toml" else f"{shown}: {text}"
-            if key is not rest[0]:
-                text = "{" + text + "}"
-        return text
+            sign = " = " if self._language == "toml" else ": "
+            yield shown + sign + (inner if isinstance(inner, str) else self._flow(inner))
+
+    def _nested(self, entries: Sequence[tuple[list[str], Entry]]) -> _Texts:
+        """New keys as a tree, so that those of one mapping share it."""
+        tree: _Texts = {}
+        for rest, entry in entries:
+            branch = tree
+            for key in rest[:-1]:
+                inner = branch.setdefault(key, {})
+                if isinstance(inner, str):
+                    raise CannotEditError(f"{entry.name} lies below a value")
+                branch = inner
+            branch[rest[-1]] = self._text(entry)
+        return tree
 
     def _step(self) -> str:
         """How much deeper one level stands."""

@@ -13,7 +13,7 @@ from klaudit.readers.scalars import resolve_scalar
 
 Language: TypeAlias = Literal["word", "python", "yaml", "json", "toml"]
 
-_BOOLEANS = re.compile(rb"[=:][ \t]*(True|False|true|false)\b")
+_BOOLEANS = re.compile(rb"[=: \t](True|False|true|false)\b")
 
 
 def spell(value: Value, language: Language, *, capitals: bool = True) -> str:
@@ -36,10 +36,10 @@ def spell(value: Value, language: Language, *, capitals: bool = True) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def prefers_capitals(data: bytes) -> bool:
-    """Whether a text writes its booleans `True` and `False`, as most launch scripts do."""
-    found = [match[1][:1] for match in _BOOLEANS.finditer(data)]
-    return 2 * sum(bool(letter.isupper()) for letter in found) >= len(found)
+def prefers_capitals(data: bytes, otherwise: bool) -> bool:
+    """Whether a text writes its booleans `True` and `False`; `otherwise` where it has none."""
+    found = [bool(match[1][:1].isupper()) for match in _BOOLEANS.finditer(data)]
+    return 2 * sum(found) >= len(found) if found else otherwise
 
 
 def _number(value: float, language: Language) -> str:
