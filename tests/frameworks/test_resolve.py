@@ -46,7 +46,8 @@ trainers:
          gradient: [{versions: "<1.5", gradient: none, why: under no_grad}]}
       - {id: reward, placement: reward, if: {reward: truthy}, estimator: {setting: kind}, coefficient: {setting: beta},
          negative-coefficient: "off", ignored: [{if: {algorithm: deaf}, why: it never reads rewards}],
-         group-std: [{if: {algorithm: grpo, std: truthy}, switch: std, switched-off: false, why: divided}]}
+         group-std: [{if: {algorithm: grpo, std: truthy}, switch: std,
+                      switched-off: false, why: divided}]}
     faults:
       - {if: {loss: truthy, reward: truthy, adaptive: truthy}, versions: ">=2.0", raises: AssertionError, why: not together}
 """
