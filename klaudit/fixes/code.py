@@ -51,7 +51,11 @@ class Code:
             else:
                 missing.append(entry)
         taken = [setting for name in wish.remove for setting in self._given(name)]
-        edits += [self._remove(setting) for setting in taken]
+        listed = [setting for setting in taken if self._form(setting) in ("keyword", "entry")]
+        for path in dict.fromkeys(setting.span.path for setting in listed):
+            places = [self._bounds(setting)[1:] for setting in listed if setting.span.path == path]
+            edits += items.remove_all(self._pages.of(path), places)
+        edits += [self._remove_line(setting) for setting in taken if setting not in listed]
         stay = [setting for setting in anchors if setting not in taken]
         for anchor, entries in self._beside(missing, stay):
             edits.append(self._insert(anchor, entries))
@@ -69,10 +73,8 @@ class Code:
             text = f"'{entry.value}'"
         return page.edit(start, end, text)
 
-    def _remove(self, setting: Setting) -> Edit:
+    def _remove_line(self, setting: Setting) -> Edit:
         page, start, end = self._bounds(setting)
-        if self._form(setting) in ("keyword", "entry"):
-            return items.remove(page, start, end)
         data = page.data
         line = data.rfind(b"\n", 0, start) + 1
         rest = _REST_OF_LINE.match(data, end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from klaudit.fixes import items, words
@@ -41,11 +41,6 @@ class Place:
         if self.outer is None:
             return words.insert(self.page, self.start, self.end, more)
         return items.insert(self.page, *self.outer, list(map(self._quoted, more)))
-
-    def remove(self) -> Edit:
-        if self.outer is None:
-            return words.remove(self.page, self.start, self.end)
-        return items.remove(self.page, *self.outer)
 
     def _element(self, text: str) -> str:
         start, end = self.outer or (self.start, self.end)
@@ -90,12 +85,14 @@ class Commands:
             else:
                 added.append(self._word(entry))
         edits: list[Edit] = []
+        gone: list[Place] = []
         for setting in sorted(slots, key=lambda each: each.span.start):  # what is taken away makes room for what is new
             place = self._place(setting)
             if added and not (place.outer and " " in added[0]) and setting in self._in_reach:
                 edits.append(place.replace(added.pop(0), ()))
             else:
-                edits.append(place.remove())
+                gone.append(place)
+        edits += _removals(gone)
         anchors = [setting for setting, _ in changed if setting in self._in_reach]
         for setting, text in changed:
             more = added if anchors and setting is anchors[0] else ()
@@ -232,6 +229,18 @@ class Commands:
             for spec in specs
             for each in spec.names
         )
+
+
+def _removals(gone: Iterable[Place]) -> list[Edit]:
+    edits: list[Edit] = []
+    by_page: dict[str, list[Place]] = {}
+    for place in gone:
+        by_page.setdefault(place.page.path, []).append(place)
+    for places in by_page.values():
+        page = places[0].page
+        edits += words.remove_all(page, [(place.start, place.end) for place in places if place.outer is None])
+        edits += items.remove_all(page, [place.outer for place in places if place.outer is not None])
+    return edits
 
 
 def _home(head: str, written: Sequence[Setting]) -> str:

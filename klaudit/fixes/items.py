@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from klaudit.fixes.page import Page
+from klaudit.fixes.words import runs
 from klaudit.model import Edit
 
 _SPACE_BEFORE = re.compile(rb"[ \t\r\n]*\Z")
 _COMMA = re.compile(rb"[ \t\r\n]*,")
 _ALL_SPACE = re.compile(rb"[ \t\r\n]*")
+_GAP = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
 _COMMENT = re.compile(rb"[ \t]*,?[ \t]*#")
 _FARTHEST = 4_000
 
@@ -28,6 +30,11 @@ def insert(page: Page, start: int, end: int, items: Sequence[str]) -> Edit:
     if _COMMENT.match(page.data, end):
         return page.edit(start, start, "".join(item + between for item in items))
     return page.edit(end, end, "".join(between + item for item in items))
+
+
+def remove_all(page: Page, places: Iterable[tuple[int, int]]) -> list[Edit]:
+    """Takes items away; those that stand side by side go as one, so that no comma is claimed twice."""
+    return [remove(page, start, end) for start, end in runs(page.data, places, _GAP)]
 
 
 def remove(page: Page, start: int, end: int) -> Edit:

@@ -44,7 +44,10 @@ class Keys:
                 edits.append(self._replace(given[-1], entry))
             else:
                 missing.append(entry)
-        edits += [self._remove(setting) for name in wish.remove for setting in self._given(name)]
+        taken = [setting for name in wish.remove for setting in self._given(name)]
+        listed = [setting for setting in taken if self._is_listed(setting)]
+        edits += items.remove_all(self._page, [(setting.span.start, setting.span.end) for setting in listed])
+        edits += [self._remove_line(setting) for setting in taken if setting not in listed]
         return edits + self._insert(missing)
 
     # --- what is there already -----------------------------------------------------------------------------------------------------
@@ -66,11 +69,15 @@ class Keys:
             text = f"'{entry.value}'"
         return self._page.edit(span.start, span.end, text)
 
-    def _remove(self, setting: Setting) -> Edit:
+    def _is_listed(self, setting: Setting) -> bool:
+        """Whether an entry stands in a flow mapping or an inline table."""
+        start = setting.span.start
+        line = self._page.data.rfind(b"\n", 0, start) + 1
+        return self._language == "json" or bool(self._page.data[line:start].removeprefix(b"\xef\xbb\xbf").strip())
+
+    def _remove_line(self, setting: Setting) -> Edit:
         data, start, end = self._page.data, setting.span.start, setting.span.end
         line = data.rfind(b"\n", 0, start) + 1
-        if self._language == "json" or data[line:start].strip():  # in a flow mapping or inline table
-            return items.remove(self._page, start, end)
         if _COMMENT.match(data, end):
             return self._page.edit(start, _comment_start(data, end), "")
         if _REST_OF_LINE.match(data, end) is None:

@@ -7,13 +7,14 @@ from their neighbours.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.model import Edit
 
 _BEFORE = re.compile(rb"(?:[ \t]|\\?\r?\n)*\Z")
 _AFTER = re.compile(rb"(?:[ \t]|\\?\r?\n)*")
+_GAP = re.compile(rb"(?:[ \t]|\\?\r?\n)+")
 _COMMENT = re.compile(rb"[ \t]+#")
 _LAST_LINE = re.compile(rb"[ \t]*(\\?)(\r?\n)([ \t]*)\Z")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/@%+=-]+")
@@ -39,6 +40,22 @@ def insert(page: Page, start: int, end: int, words: Sequence[str]) -> Edit:
     if _COMMENT.match(page.data, end):
         return page.edit(start, start, "".join(word + between for word in words))
     return page.edit(end, end, "".join(between + word for word in words))
+
+
+def remove_all(page: Page, places: Iterable[tuple[int, int]]) -> list[Edit]:
+    """Takes words away; those that stand side by side go as one, so that no separator is claimed twice."""
+    return [remove(page, start, end) for start, end in runs(page.data, places, _GAP)]
+
+
+def runs(data: bytes, places: Iterable[tuple[int, int]], gap: re.Pattern[bytes]) -> list[tuple[int, int]]:
+    """Stretches from the first to the last of neighbours between which there is nothing but a gap."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(set(places)):
+        if found and found[-1][1] <= start and gap.fullmatch(data, found[-1][1], start):
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found
 
 
 def remove(page: Page, start: int, end: int) -> Edit:

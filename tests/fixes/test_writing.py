@@ -1,0 +1,99 @@
+"""Writing is atomic: whatever fails, and whenever, each file is old or new, and nothing is left lying about."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from klaudit.fixes import writing
+from klaudit.fixes.writing import WriteError, write_all
+
+OLD = {"a.sh": b"old a\r\n", "sub/b.yaml": b"\xef\xbb\xbfold b", "c.py": b"old c\n"}
+NEW = {"a.sh": b"new a\r\n", "sub/b.yaml": b"\xef\xbb\xbfnew b", "c.py": b"new c\n"}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, data in OLD.items():
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    (tmp_path / "tree" / "a.sh").chmod(0o751)
+    return tmp_path / "tree"
+
+
+def contents(tree: Path) -> dict[str, bytes]:
+    return {path.relative_to(tree).as_posix(): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
+def test_written_with_its_mode(tree: Path) -> None:
+    assert write_all(str(tree), OLD, NEW) == ["a.sh", "c.py", "sub/b.yaml"]
+    assert contents(tree) == NEW
+    assert stat.S_IMODE((tree / "a.sh").stat().st_mode) == 0o751
+
+
+def test_a_changed_file_is_refused_and_nothing_is_written(tree: Path) -> None:
+    (tree / "sub/b.yaml").write_bytes(b"somebody else")
+    with pytest.raises(WriteError, match="changed on disk"):
+        write_all(str(tree), OLD, NEW)
+    assert contents(tree) == {**OLD, "sub/b.yaml": b"somebody else"}
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync", "fchmod"])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_an_error_leaves_everything_old(tree: Path, monkeypatch: pytest.MonkeyPatch, call: str, at: int) -> None:
+    real, calls = getattr(os, call), []
+
+    def failing(*args: object) -> object:
+        calls.append(args)
+        if len(calls) == at + 1:
+            raise OSError(28, "no space left")
+        return real(*args)
+
+    monkeypatch.setattr(writing.os, call, failing)
+    with pytest.raises(WriteError, match="no space left"):
+        write_all(str(tree), OLD, NEW)
+    assert contents(tree) == OLD
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_crash_between_writes_leaves_each_file_old_or_new(tree: Path, at: int) -> None:
+    """The process dies at the moment of a rename: no clean-up runs."""
+    child = os.fork()
+    if child == 0:
+        real, calls = os.replace, []
+
+        def dying(source: str, target: str) -> None:
+            if len(calls) == at:
+                os._exit(9)
+            calls.append(target)
+            real(source, target)
+
+        os.replace = dying  # type: ignore[assignment]
+        write_all(str(tree), OLD, NEW)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == (9 if at < 3 else 0)
+    left = {name: data for name, data in contents(tree).items() if not Path(name).name.startswith(".klaudit-")}
+    assert set(left) == set(OLD)
+    assert all(left[name] in (OLD[name], NEW[name]) for name in left)
+    assert sum(left[name] == NEW[name] for name in left) == min(at, 3)
+
+
+def test_symlinks(tree: Path) -> None:
+    outside = tree.parent / "outside.sh"
+    outside.write_bytes(b"old a\r\n")
+    (tree / "a.sh").unlink()
+    (tree / "a.sh").symlink_to(outside)
+    with pytest.raises(WriteError, match="out of the tree"):
+        write_all(str(tree), OLD, NEW)
+    assert outside.read_bytes() == b"old a\r\n"
+    (tree / "real.sh").write_bytes(OLD["a.sh"])
+    (tree / "a.sh").unlink()
+    (tree / "a.sh").symlink_to("real.sh")
+    write_all(str(tree), OLD, NEW)
+    assert (tree / "a.sh").is_symlink()
+    assert (tree / "real.sh").read_bytes() == NEW["a.sh"]
