@@ -180,6 +180,8 @@ def _outcome(report: Report) -> str:
         told = ", ".join(counted(severities[each], each) for each in _SEVERITIES if severities[each])
         files = len({finding.span.path for finding in report.findings})
         start = f"{counted(len(report.findings), 'finding')} ({told}) in {counted(files, 'file')}"
+    elif report.files_seen == 0 and report.errors:
+        start = "Nothing scanned"
     elif report.files_seen == 0:
         start = "Nothing to scan: no shell script, Python file, notebook, YAML, JSON or TOML file there"
     else:

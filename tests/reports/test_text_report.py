@@ -69,6 +69,8 @@ def test_no_line_is_wider_than_a_terminal(report: Report, view: View, width: int
 def test_nothing_found(empty_report: Report, view: View) -> None:
     assert shown(empty_report, view) == "No findings: no KL set-up there. 3 files looked at, 0 parsed, 0.01 s.\n"
     assert shown(replace(empty_report, files_seen=0), view).startswith("Nothing to scan: ")
+    lost = replace(empty_report, files_seen=0, errors=(Problem("lost", None, "no such file or folder"),))
+    assert "Nothing scanned, 1 error." in shown(lost, view)
     assert shown(empty_report, replace(view, quiet=True)) == ""
 
 
