@@ -183,6 +183,7 @@ def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Se
 
 def _confidence(formula: Formula) -> Confidence:
     """Medium at most where a setting that is not known still decides what the formula is."""
-    if formula.confidence == "high" and formula.chosen_by and len(formula.in_force) > 1:
+    undecided = formula.chosen_by and not any(variant.is_default for variant in formula.variants)
+    if formula.confidence == "high" and undecided:
         return "medium"
     return formula.confidence

@@ -59,7 +59,13 @@ def test_other_encodings_are_read(encoding: str) -> None:
 
 
 def test_line_endings_and_marks_do_not_move_the_place() -> None:
-    for text in (GOOD, GOOD.replace("\n", "\r\n"), "\ufeff" + GOOD, "x = '\u2028 é'\n" + GOOD, "def f():\n    '''\n\f\n    '''\n" + GOOD):
+    for text in (
+        GOOD,
+        GOOD.replace("\n", "\r\n"),
+        "\ufeff" + GOOD,
+        "x = '\u2028 é'\n" + GOOD,
+        "def f():\n    '''\n\f\n    '''\n" + GOOD,
+    ):
         data = text.encode()
         (formula,) = _timed(data).formulas
         assert data[formula.span.start : formula.span.end] == b"(-d).exp() - 1 + d"
@@ -136,7 +142,9 @@ def test_a_neighbour_is_still_read(name: str) -> None:
 
 
 def test_a_huge_file() -> None:
-    filler = "\n".join(f"def f_{at}(x, y):\n    return [x + y, {{'{at}': x}}, x if y else {at}]\n" for at in range(20_000))
+    filler = "\n".join(
+        f"def f_{at}(x, y):\n    return [x + y, {{'{at}': x}}, x if y else {at}]\n" for at in range(20_000)
+    )
     assert _rules((filler + GOOD).encode()) == ["KLA101"]
 
 

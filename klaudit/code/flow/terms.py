@@ -65,7 +65,9 @@ def occurrences(
 def _stepped(node: Node, passage: Passage, graph: Graph) -> Passage:
     """Note the node's place, and whether a name on the way says that this is a reward."""
     bound = graph.bound_to.get(node, ())
-    sites = [site for _, site in reversed(bound)] + ([node.site] if node.site is not None else [])
+    sites = [site for _, site in reversed(bound)]
+    if node.site is not None and node.op is not Op.CHOICE:  # a choice is written nowhere, its arms are
+        sites.append(node.site)
     path = (*passage.path, *(site for site in sites if site not in passage.path))
     reward = passage.named_reward or next((name for name, _ in bound if names.is_reward(name)), "")
     is_loss = any(names.is_loss(name) for name, _ in bound)
@@ -110,7 +112,7 @@ def _below(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, P
 
 def _arms(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
     """Each arm under its condition; one for all where they only average the same thing in different ways."""
-    if len({core(arm) for arm in node.args}) == 1:
+    if len(node.args) > 1 and len({core(arm) for arm in node.args}) == 1:
         yield node.args[0], passage
         return
     earlier: list[Condition] = []
