@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import TypeAlias
 
 from klaudit.fixes import items
@@ -48,7 +48,7 @@ class Keys:
         listed = [setting for setting in taken if self._is_listed(setting)]
         edits += items.remove_all(self._page, [(setting.span.start, setting.span.end) for setting in listed])
         edits += [self._remove_line(setting) for setting in taken if setting not in listed]
-        return edits + self._insert(missing)
+        return edits + self._insert(missing, {setting.span.start for setting in taken})
 
     # --- what is there already -----------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Keys:
 
     # --- what is missing -------------------------------------------------------------------------------------------------------------
 
-    def _insert(self, missing: Sequence[Entry]) -> list[Edit]:
+    def _insert(self, missing: Sequence[Entry], taken: Set[int]) -> list[Edit]:
         """New keys; those that belong into one mapping are put there together."""
         places: dict[int, tuple[MappingNode, list[tuple[list[str], Entry]]]] = {}
         nulls: list[Edit] = []
@@ -99,7 +99,7 @@ class Keys:
                 nulls.append(self._into_null(null, rest, entry))
             else:
                 places.setdefault(mapping.start, (mapping, []))[1].append((rest, entry))
-        return nulls + [self._into(mapping, entries) for mapping, entries in places.values()]
+        return nulls + [self._into(mapping, entries, taken) for mapping, entries in places.values()]
 
     def _deepest(self, parts: list[str]) -> tuple[MappingNode, list[str], ScalarNode | None]:
         """The mapping that the key belongs into, and what of the name is missing there; a null in place of a mapping, if any."""
@@ -121,12 +121,13 @@ class Keys:
         blank = "" if self._page.data[null.start - 1 : null.start].isspace() else " "
         return self._page.edit(null.start, null.end, blank + text)
 
-    def _into(self, mapping: MappingNode, entries: Sequence[tuple[list[str], Entry]]) -> Edit:
-        own = [key for key in mapping.entries if mapping.start <= key.key_start < max(mapping.end, 1)]
+    def _into(self, mapping: MappingNode, entries: Sequence[tuple[list[str], Entry]], taken: Set[int]) -> Edit:
+        written = [key for key in mapping.entries if mapping.start <= key.key_start < max(mapping.end, 1)]
+        own = [key for key in written if key.key_start not in taken]
         data = self._page.data
         is_flow = data[mapping.start : mapping.start + 1] == b"{"
         if not own:
-            if is_flow:
+            if is_flow and not written:
                 return self._page.edit(mapping.start, mapping.end, self._flow(self._nested(entries)))
             raise CannotEditError("the mapping holds no key beside which another one could be put")
         if is_flow:
