@@ -20,7 +20,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
             place(resolution, (state.coefficient, *state.switches)),
             f"{describe(state)}: {_why(resolution, state)}a negative coefficient drives the policy away from the reference; deliberate"
             " only where the reference is a teacher and the sign is turned elsewhere",
-            confidence="medium",
+            confidence="medium" if state.on else "low",
             related=evidence(state),
             fix=Fix("none", "check the sign: it cannot be told from here whether it is meant"),
             severity="warning",

@@ -2,7 +2,7 @@
 
 A condition is a mapping of which all items must hold:
 
-    {use_kl_loss: truthy}                      truthy | falsy | set | unset
+    {use_kl_loss: truthy}                      truthy | falsy | set | unset | unknowable (whatever it is: code decides)
     {adv_estimator: {in: [grpo, rloo]}}        in | not-in | equals | above | below | matches
     {coef: {above: {setting: other}}}          a comparand may be another setting
     {any: [{..}, {..}]}  {all: [..]}  {not: {..}}
@@ -22,7 +22,7 @@ from klaudit.model import Unknown, Value
 
 Known = bool | None  # None: unknown
 
-_STATES = ("truthy", "falsy", "set", "unset")
+_STATES = ("truthy", "falsy", "set", "unset", "unknowable")
 _SIGNS = ("in", "not-in", "equals", "above", "below", "matches")
 _OF_THE_LAUNCH = ("$entry-point", "$imports", "$config")
 
@@ -58,7 +58,7 @@ def _item(name: str, wanted: Plain, lookup: Lookup) -> Known:
         lookup.asked[name] = None
         return lookup.is_set(name) == (wanted == "set")
     value = lookup(name)
-    if isinstance(value, Unknown):
+    if isinstance(value, Unknown) or wanted == "unknowable":
         return None
     if wanted == "truthy":
         return bool(value)
