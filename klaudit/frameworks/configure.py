@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.conditions import Lookup, holds
-from klaudit.frameworks.detect import Detector, pins_in_text
+from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Configuration, Launch
+from klaudit.frameworks.pins import pins_in_text
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import ClassMatch, FileMatch, ProgramMatch
 from klaudit.frameworks.rules import Condition, Framework, Trainer
@@ -28,6 +29,7 @@ class Configurer:
         self._detector = detector
         self._programs = programs
         self._systems = ProgramConfigurer(tree, detector, programs, classes)
+        self._installs: dict[tuple[str, str], FrameworkVersion | None] = {}
 
     def of_program(
         self,
@@ -113,12 +115,20 @@ class Configurer:
     def _version(self, framework: Framework, source: Source) -> FrameworkVersion:
         version = self._detector.version(framework, source.path)
         if version.source in ("requirement", "assumed"):
+            return self._installed(framework, source) or version
+        return version
+
+    def _installed(self, framework: Framework, source: Source) -> FrameworkVersion | None:
+        """The version that the file itself installs; looked for once a file, which may hold thousands of launches."""
+        key = (framework.id, source.path)
+        if key not in self._installs:
             root = source
             while root.parent is not None:
                 root = root.parent
-            if any(name.encode() in root.data for name in framework.distributions) and b"install" in root.data:
-                return pins_in_text(framework, root.data.decode("utf-8", "replace"), source.path) or version
-        return version
+            named = any(name.encode() in root.data for name in framework.distributions)
+            text = root.data.decode("utf-8", "replace") if named and b"install" in root.data else ""
+            self._installs[key] = pins_in_text(framework, text, source.path) if text else None
+        return self._installs[key]
 
 
 _Match = TypeVar("_Match", ProgramMatch, ClassMatch)

@@ -5,30 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 
-from packaging.version import Version
-
+from klaudit.frameworks.pins import LOCKS, Pin, find_pin, fitting_releases, is_requirements, version_or_none
 from klaudit.frameworks.rules import Framework, Vendored, VersionBound
-from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion
 from klaudit.readers.source import UnreadableError
 from klaudit.tree import TooLargeError, Tree
-
-_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.lock", "conda-lock.yml")
-_REQUIREMENTS = re.compile(
-    r"(requirements?[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)|Pipfile|environment[^/]*\.ya?ml|[^/]*Dockerfile[^/]*|[^/]*\.dockerfile)$",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pin:
-    specifier: str
-    path: str
-    line: int
-    locked: bool
 
 
 class Detector:
@@ -44,7 +26,7 @@ class Detector:
         self._by_name: dict[str, list[str]] = {}
         for path in self._files:
             self._by_name.setdefault(posixpath.basename(path), []).append(path)
-        self._pins: dict[tuple[str, tuple[str, ...]], _Pin | None] = {}
+        self._pins: dict[tuple[str, tuple[str, ...]], Pin | None] = {}
         self._versions: dict[tuple[str, str], FrameworkVersion] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
         self._nearest: dict[tuple[str, str], str | None] = {}
@@ -115,7 +97,7 @@ class Detector:
             if text is None:
                 continue
             match = re.search(file.pattern or r"\A\s*(\S+)", text)
-            if match and (version := _version_or_none(match[1])) is not None:
+            if match and (version := version_or_none(match[1])) is not None:
                 found, place, line = version, posixpath.join(root, file.path), text.count("\n", 0, match.start(1)) + 1
                 break
         low, high = None, None
@@ -145,17 +127,17 @@ class Detector:
             return False
         return not (bound.lacks and _has_key(text, bound.lacks))
 
-    def _pin(self, framework: Framework, folder: str) -> _Pin | None:
+    def _pin(self, framework: Framework, folder: str) -> Pin | None:
         key = (folder, framework.distributions)
         if key not in self._pins:
             names = sorted(self._tree.files(folder))
-            locks = [name for name in names if name in _LOCKS]
-            others = [name for name in names if _REQUIREMENTS.match(name)]
+            locks = [name for name in names if name in LOCKS]
+            others = [name for name in names if is_requirements(name)]
             found = None
             for name in (*locks, *others):
                 text = self._text(posixpath.join(folder, name))
                 if text is not None and (
-                    found := _find_pin(text, posixpath.join(folder, name), framework.distributions)
+                    found := find_pin(text, posixpath.join(folder, name), framework.distributions)
                 ):
                     break
             self._pins[key] = found
@@ -169,80 +151,25 @@ class Detector:
             return None
 
 
-def pins_in_text(framework: Framework, text: str, path: str) -> FrameworkVersion | None:
-    """A version that a script or notebook installs itself: `pip install name==1.2`.  The last one counts."""
-    last = None
-    for match in _installs(framework.distributions).finditer(text):
-        last = match
-    if last is None or (version := _version_or_none(last[1])) is None:
-        return None
-    return FrameworkVersion(str(version), "requirement", f"=={version}", path, text.count("\n", 0, last.start()) + 1)
-
-
-@lru_cache(maxsize=64)
-def _installs(distributions: tuple[str, ...]) -> re.Pattern[str]:
-    names = "|".join(re.escape(name) for name in distributions)
-    return re.compile(rf"pip3? install[^\n]*?[\s\"'](?:{names})(?:\[[^\]]*\])?==([\w.]+)")
-
-
-def _find_pin(text: str, path: str, distributions: tuple[str, ...]) -> _Pin | None:
-    base = posixpath.basename(path)
-    for name in distributions:
-        spelled = re.escape(name).replace(r"\-", "[-_.]")
-        if base in _LOCKS:
-            lock = re.search(rf'(?m)^name = "{spelled}"\s*\nversion = "([^"]+)"', text) or re.search(
-                rf'"{spelled}": \{{[^}}]*"version": "==([^"]+)"', text
-            )
-            if lock:
-                return _Pin("==" + lock[1], path, text.count("\n", 0, lock.start(1)) + 1, True)
-        url = re.search(rf"(?im)(?:^|[\s\"'])(?:{spelled}\s*@\s*)?git\+\S*/{spelled}(?:\.git)?@v?([0-9][\w.]*)", text)
-        if url and _version_or_none(url[1]) is not None:
-            return _Pin("==" + url[1], path, text.count("\n", 0, url.start(1)) + 1, False)
-        pattern = (
-            rf"(?im)(?:^|[\s\"'\-=])({spelled})(?:\[[^\]\n]*\])?\s*((?:(?:===?|~=|>=|<=|!=|<|>)\s*[\w.*+!]+\s*,?\s*)+)"
-        )
-        for match in re.finditer(pattern, text):
-            line_start = text.rfind("\n", 0, match.start(1)) + 1
-            if "#" in text[line_start : match.start(1)]:
-                continue
-            return _Pin(match[2].strip().rstrip(","), path, text.count("\n", 0, match.start(1)) + 1, False)
-    return None
-
-
-def _of_pin(framework: Framework, pin: _Pin) -> FrameworkVersion:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
+def _of_pin(framework: Framework, pin: Pin) -> FrameworkVersion:
     specifier = pin.specifier.replace(" ", "")
     if specifier.startswith("==") and "," not in specifier and "*" not in specifier:
-        exact = _version_or_none(specifier.lstrip("="))
+        exact = version_or_none(specifier.lstrip("="))
         if exact is not None:
             return FrameworkVersion(
                 str(exact), "lockfile" if pin.locked else "requirement", specifier, pin.path, pin.line
             )
-    try:
-        allowed = SpecifierSet(specifier)
-    except InvalidSpecifier:
+    fitting = fitting_releases(framework, specifier)
+    if fitting is None:
         return FrameworkVersion(framework.newest, "assumed")
-    fitting = [
-        name for name, version in zip(framework.release_names, framework.releases, strict=True) if version in allowed
-    ]
-    value = fitting[-1] if fitting else framework.newest
-    return FrameworkVersion(value, "requirement", specifier, pin.path, pin.line)
+    return FrameworkVersion(fitting[-1] if fitting else framework.newest, "requirement", specifier, pin.path, pin.line)
 
 
 def allowed_releases(framework: Framework, version: FrameworkVersion) -> tuple[str, ...]:
     """The known releases that a loose pin admits; empty where the version is not a loose pin."""
-    if version.source != "requirement" or version.allowed.startswith("=="):
+    if version.source != "requirement" or (version.allowed.startswith("==") and "*" not in version.allowed):
         return ()
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    try:
-        allowed = SpecifierSet(version.allowed)
-    except InvalidSpecifier:
-        return ()
-    return tuple(
-        name for name, release in zip(framework.release_names, framework.releases, strict=True) if release in allowed
-    )
+    return fitting_releases(framework, version.allowed) or ()
 
 
 def _has_key(text: str, dotted: str) -> bool:
@@ -260,13 +187,6 @@ def _has_key(text: str, dotted: str) -> bool:
         if [key for _, key in stack] == wanted:
             return True
     return False
-
-
-def _version_or_none(text: str) -> Version | None:
-    try:
-        return parse_version(text)
-    except ValueError:
-        return None
 
 
 def _shared(root: str, path: str) -> int:
