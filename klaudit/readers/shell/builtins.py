@@ -16,7 +16,7 @@ from klaudit.readers.shell.lookup import HOME
 from klaudit.readers.shell.printing import echo, printf
 from klaudit.readers.shell.reading import mapfile, read
 from klaudit.readers.shell.state import Value
-from klaudit.readers.shell.text import at_place, hangs_on, join, owned_by, plain
+from klaudit.readers.shell.text import at_place, hangs_on, join, located, owned_by, plain
 from klaudit.readers.shell.words import Word
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _popd(machine: Machine, call: Call) -> None:
 
 def _pwd(machine: Machine, call: Call) -> None:
     place = call.place
-    machine.write(at_place(machine.state.directory or "/", place, ("PWD",)) + at_place("\n", place))
+    machine.write(located(machine.state.directory or "/", place, ("PWD",)) + at_place("\n", place))
     machine.state.succeed()
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.code import BuiltCode, Code
 from klaudit.readers.shell.fields import Field
-from klaudit.readers.shell.state import ROOT, Value
-from klaudit.readers.shell.text import Text, cut, join, plain
+from klaudit.readers.shell.state import Value
+from klaudit.readers.shell.text import ROOT, Text, cut, join, plain
 from klaudit.readers.source import Source
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator
 
-from klaudit.readers.shell.state import ROOT
+from klaudit.readers.shell.text import ROOT
 from klaudit.readers.source import Source
 
 _MAX_TEXT = 65_536  # of a file whose content becomes text of the script

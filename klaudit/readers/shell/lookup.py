@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from klaudit.readers.shell.arithmetic import evaluate
 from klaudit.readers.shell.state import Key, State, Value, Variable
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, hangs_on, merge_names, plain
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, hangs_on, located, merge_names, plain
 
 HOME = "/home/user"
 
@@ -88,7 +88,7 @@ def look_up(state: State, name: str, place: Place, key: Key | None = None) -> Fo
     if name in ("BASH_SOURCE", "FUNCNAME"):
         return _stack_entry(state, name, place, key)
     if name == "PWD":
-        return Found(at_place(state.directory or "/", place, ("PWD",)), True)
+        return Found(located(state.directory or "/", place, ("PWD",)), True)
     if name in _MACHINE:
         return Found(at_place(_MACHINE[name], place, () if name in ("IFS", "OPTIND") else (name,)), True)
     if name.startswith(_SITE_PREFIXES) or name in _SITE or state.is_foreign:
@@ -120,7 +120,7 @@ def _from_end(variable: Variable, key: Key) -> Key:
 def _positional(state: State, number: int, place: Place) -> Found:
     frame = state.frame
     if number == 0:
-        return Found(at_place(frame.name, place, ("0",)), True)
+        return Found(located(frame.name, place, ("0",)), True)
     if number <= len(frame.positional):
         return Found(frame.positional[number - 1].text, True)
     return Found(EMPTY, False)
@@ -156,7 +156,7 @@ def _stack_entry(state: State, name: str, place: Place, key: Key | None) -> Foun
     frame = frames[index]
     if name == "FUNCNAME":
         return Found(at_place(frame.function, place), True)
-    return Found(at_place(frame.file, place, (name,)), True)
+    return Found(located(frame.file, place, (name,)), True)
 
 
 class ArithmeticVariables:

@@ -21,10 +21,11 @@ from klaudit.readers.shell.files import Files
 from klaudit.readers.shell.parameters import UnsetVariableError
 from klaudit.readers.shell.parse import parse
 from klaudit.readers.shell.program import Instruction, Range, Run
-from klaudit.readers.shell.state import MAX_FRAMES, ROOT, Frame, State, Value, Variable
+from klaudit.readers.shell.state import MAX_FRAMES, Frame, State, Value, Variable
 from klaudit.readers.shell.text import (
     EMPTY,
     PRINTED,
+    ROOT,
     Fragment,
     Place,
     Text,

@@ -9,7 +9,7 @@ from klaudit.readers.shell.arithmetic import evaluate
 from klaudit.readers.shell.files import absolute
 from klaudit.readers.shell.job import Job, UnsupportedError
 from klaudit.readers.shell.lookup import ArithmeticVariables
-from klaudit.readers.shell.text import PRINTED, Text, at_place, cut, hangs_on, plain
+from klaudit.readers.shell.text import PRINTED, Text, at_place, cut, hangs_on, located, merge_names, plain
 
 _MAX_NUMBERS = 5_000
 
@@ -41,7 +41,7 @@ def _dirname(job: Job) -> str | Text:
 def _slice_of_operand(job: Job, operand: str, start: int, end: int) -> str | Text:
     """Part of an argument, which stays where it was written."""
     text = next(text for text in job.fields if plain(text) == operand)
-    if hangs_on(text) or end <= start:
+    if end <= start:
         return operand[start:end] + "\n"
     return cut(text, start, end) + at_place("\n", job.call.place)
 
@@ -53,7 +53,8 @@ def _realpath(job: Job) -> str | Text:
     path = absolute(operands[0], job.machine.state.directory)
     if path is None:
         raise UnsupportedError("realpath")
-    return at_place(path, job.call.place, ("PWD",)) + at_place("\n", job.call.place)
+    hangs = merge_names(*map(hangs_on, job.fields), () if operands[0].startswith("/") else ("PWD",))
+    return located(path, job.call.place, hangs) + at_place("\n", job.call.place)
 
 
 def _readlink(job: Job) -> str | Text:

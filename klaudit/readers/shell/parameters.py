@@ -22,6 +22,7 @@ from klaudit.readers.shell.text import (
     hangs_on,
     join,
     length,
+    located,
     merge_names,
     owned_by,
     plain,
@@ -230,7 +231,7 @@ class _Expansion:
         except TooCostlyError:
             changed, more = EMPTY, (f"${{{self._part.name}{self._part.operator}..}}",)
         if hangs or more:
-            return at_place(plain(changed), self._place, merge_names(hangs, more))
+            return located(plain(changed), self._place, merge_names(hangs, more))
         return changed
 
     def _apply(self, text: Text) -> tuple[Text, tuple[str, ...]]:

@@ -11,8 +11,8 @@ from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.commands import to_commands
 from klaudit.readers.shell.files import Files
 from klaudit.readers.shell.machine import Machine
-from klaudit.readers.shell.state import ROOT, Value, Variable
-from klaudit.readers.shell.text import Fragment, from_bytes
+from klaudit.readers.shell.state import Value, Variable
+from klaudit.readers.shell.text import ROOT, Fragment, from_bytes
 from klaudit.readers.source import Source, UnreadableError
 
 _ELSEWHERE = re.compile(rb"(?:^|[;&|({\s])(?:source|\.|eval|ba?sh|\S*\.sh)\s")

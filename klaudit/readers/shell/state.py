@@ -7,9 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.program import Instruction
-from klaudit.readers.shell.text import Place, Text, length, plain
-
-ROOT = "/.root"  # stands for the folder of the scanned tree in absolute paths, which are never known
+from klaudit.readers.shell.text import ROOT, Place, Text, length, plain
 
 MAX_CHARACTERS = 200_000  # of one variable
 _MAX_REFERENCES = 8  # from name to name

@@ -10,6 +10,7 @@ could differ on another machine carries the names they hang on; its `text` is th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
@@ -56,6 +57,10 @@ Text: TypeAlias = tuple[Fragment, ...]
 
 EMPTY: Text = ()
 
+ROOT = "/\x1a"  # stands for the folder of the scanned tree in absolute paths, of which only the rest is known
+ROOT_NAMES = frozenset({"PWD", "0", "BASH_SOURCE"})  # what that folder may hang on
+_ROOT_RUNS = re.compile(r"/?\x1a|(?:[^/\x1a]|/(?!\x1a))+")
+
 PRINTED = "\0printed"  # what commands print hangs on this, until the substitution that reads it gives it a name
 
 
@@ -99,6 +104,17 @@ def at_place(characters: str, place: Place, hangs: tuple[str, ...] = ()) -> Text
     if not characters and not hangs:
         return EMPTY
     return (Fragment(characters, place.source, place.start, place.end, hangs_on=hangs),)
+
+
+def located(characters: str, place: Place, hangs: tuple[str, ...]) -> Text:
+    """Characters computed from paths: where the tree lies is unknown, what follows it in a path is not."""
+    if not hangs or not ROOT_NAMES.issuperset(hangs):
+        return at_place(characters, place, hangs)
+    pieces: list[Fragment] = []
+    for run in _ROOT_RUNS.finditer(characters):
+        unknown = hangs if ROOT[-1] in run.group() else ()
+        pieces += at_place(run.group(), place, unknown)
+    return tuple(pieces)
 
 
 def cut(text: Text, start: int, end: int) -> Text:
