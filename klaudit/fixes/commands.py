@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from klaudit.fixes import items, words
@@ -11,7 +11,7 @@ from klaudit.fixes.literals import prefers_capitals, spell
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.fixes.wish import Entry, Pages, Wish
 from klaudit.frameworks.resolve import Resolution
-from klaudit.model import Edit, Setting
+from klaudit.model import Edit, Setting, Span, Value
 
 _STRING_START = re.compile(rb"[rbfRBF]{0,2}(\"\"\"|'''|\"|')\Z")
 _FLAG = re.compile(r"(--?[\w.-]+)(=|\W+)(.*)\Z", re.DOTALL)
@@ -101,6 +101,29 @@ class Commands:
             edits.append(self._place(self._anchor(slots)).insert(added))
         return edits
 
+    def overrule(self, wish: Wish) -> list[Edit]:
+        """New words at the end of the command, which overrule what other launches need where it stands.
+
+        Raises CannotEditError where nothing that is written later can overrule it.
+        """
+        launch = self._resolution.launch
+        if self._system == "flags" and any(self._is_switch(name) and self._given(name) for name in wish.remove):
+            raise CannotEditError("a flag that is given cannot be taken back by another one")
+        if not launch.words or launch.words[-1].site.path != launch.head.path:
+            raise CannotEditError("the command that starts it stands in another file")
+        self._move_to(launch.head.path)
+        place = self._place_of(launch.words[-1].site)
+        return [place.insert([self._word(entry) for entry in wish.write])]
+
+    def guard(self, values: Mapping[str, Value], beside: Set[Span]) -> list[Edit]:
+        """Words that keep `values` in this launch, behind the last of its words at `beside`."""
+        own = [word for word in self._resolution.launch.words if word.span in beside and "=" in (word.text or "")]
+        if not own or self._system == "flags":
+            raise CannotEditError("it has no word of its own beside which its settings could be kept")
+        place = self._place_of(own[-1].span)
+        capitals = self._capitals(place.page)
+        return [place.insert([f"{name}={spell(value, 'word', capitals=capitals)}" for name, value in values.items()])]
+
     def _move_to(self, home: str) -> None:
         self._home = home
         self._in_reach = [setting for setting in self._words if setting.span.path == home]
@@ -121,9 +144,12 @@ class Commands:
         return max(candidates, key=lambda setting: setting.span.start)
 
     def _place(self, setting: Setting) -> Place:
-        page = self._pages.of(setting.span.path)
-        start = page.at(setting.span.start)
-        end = page.end(start, setting.span.end)
+        return self._place_of(setting.span)
+
+    def _place_of(self, span: Span) -> Place:
+        page = self._pages.of(span.path)
+        start = page.at(span.start)
+        end = page.end(start, span.end)
         outer = None
         if page.path.endswith((".py", ".ipynb")):
             before = _STRING_START.search(page.data, max(start - 5, 0), start)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from klaudit.findings.wording import change_text
+from klaudit.fixes.commands import Commands
 from klaudit.fixes.migration import Migration
 from klaudit.fixes.page import CannotEditError
 from klaudit.fixes.rewrite import edits_of
@@ -30,6 +31,11 @@ class Draft:
     edits: list[Edit] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     why: str = ""
+    is_overruling: bool = False
+    guards: list[Edit] = field(default_factory=list)
+    guarded: dict[tuple[str, int], frozenset[str]] = field(
+        default_factory=dict
+    )  # settings said by the guards, by launch
 
     def __post_init__(self) -> None:
         self.wish = wish(self.change, self.resolution)
@@ -44,6 +50,18 @@ class Draft:
                 self.edits = [*self.edits, *base.edits]
         except (CannotEditError, UnreadableError) as error:
             self.edits, self.why = [], str(error)
+
+    def overrule(self, pages: Pages, why: str) -> None:
+        """Leaves in peace what other launches share, and writes over it in the command.  Raises CannotEditError."""
+        if self.is_overruling or self.resolution.launch.kind != "launch":
+            raise CannotEditError(why)
+        self.edits = Commands(pages, self.resolution).overrule(self.wish)
+        self.is_overruling = True
+        self.notes = (*self.notes, f"set in the command itself: {why}")
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((*(entry.name for entry in self.wish.write), *self.wish.remove))
 
     def _files(self) -> dict[str, None]:
         """The config files that set something of this launch."""
@@ -74,8 +92,8 @@ class Draft:
             explanation=change.explanation,
             rescued=change.rescued_from_std,
             safety=change.recipe.safety,
-            edits=tuple(self.edits),
-            names=frozenset((*(entry.name for entry in self.wish.write), *self.wish.remove)),
+            edits=(*self.edits, *self.guards),
+            names=self.names,
             amount=change.amount,
             notes=self.notes,
         )

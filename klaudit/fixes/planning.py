@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from klaudit.configuration import Options
 from klaudit.discover import list_files, locate
@@ -11,14 +10,13 @@ from klaudit.findings.judging import Subject, judge
 from klaudit.findings.selection import Selection
 from klaudit.fixes.choice import alternatives, choose
 from klaudit.fixes.drafts import Draft, write_together
-from klaudit.fixes.edits import apply, by_path, conflict
-from klaudit.fixes.migration import Migration, Plan, Request, Unchanged
-from klaudit.fixes.proof import Failure, failures, snapshot
+from klaudit.fixes.migration import Plan, Request, Unchanged
+from klaudit.fixes.proving import Prover
 from klaudit.fixes.snapshot import READING, Trained, problem_of, resolutions, trained
 from klaudit.fixes.wish import Pages
 from klaudit.frameworks.migrate import Impossible
 from klaudit.frameworks.resolve import Resolution
-from klaudit.model import Edit, Finding, Setup
+from klaudit.model import Finding
 from klaudit.scanner import Scanner
 from klaudit.tree import Tree
 
@@ -37,7 +35,6 @@ _MENDED = frozenset(
         "token-level-only",
     }
 )
-_MOST_ROUNDS = 12  # of taking back what cannot be proven
 
 
 def plan(paths: Sequence[str], options: Options, request: Request, progress: Progress | None = None) -> Plan:
@@ -52,7 +49,6 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
     planner.plan.problems += [*targets.problems, *found.problems]
     planner.look(found.files, progress)
     planner.write()
-    planner.prove()
     return planner.plan
 
 
@@ -98,14 +94,15 @@ class _Planner:
         return trained(resolution)
 
     def write(self) -> None:
-        """Edits for all of them."""
+        """Edits for all of them, as far as they can be proven."""
         write_together(self._drafts, self._pages)
-        for draft in self._drafts:
-            if draft.why:
-                self.plan.unchanged.append(Unchanged(draft.resolution.setup, draft.rules, draft.why, draft.instead))
-            else:
-                self.plan.migrations.append(draft.migration())
-        self._drafts.clear()
+        self.plan.unchanged += [_refused(draft, draft.why) for draft in self._drafts if draft.why]
+        prover = Prover(self._scanner, self._files, self._options, self._before, self._pages)
+        proven = prover.prove([draft for draft in self._drafts if not draft.why])
+        self.plan.migrations = proven.migrations
+        self.plan.unchanged += [_refused(draft, why) for draft, why in proven.refused]
+        self.plan.contents = proven.contents
+        self.plan.originals = proven.originals
 
     def _mended(self, resolution: Resolution) -> tuple[str, ...]:
         """The selected findings of a launch that another set-up mends; notes only where the user selects."""
@@ -125,118 +122,6 @@ class _Planner:
             return Unchanged(resolution.setup, rules, "the change is not safe: --unsafe makes it", instead)
         return Draft(path, at, resolution, rules, change, instead)
 
-    # --- proof ------------------------------------------------------------------------------------------------------------------------
 
-    def prove(self) -> None:
-        """Takes back what conflicts or cannot be proven, until the rest holds together."""
-        self._drop_conflicts()
-        for _ in range(_MOST_ROUNDS):
-            if not self.plan.migrations:
-                return
-            after, wrong = self._try(self.plan.migrations)
-            if not wrong:
-                self.plan.migrations = [
-                    replace(each, after=after[each.path][each.at].setup) for each in self.plan.migrations
-                ]
-                self._keep_contents()
-                return
-            self._drop_culprits(wrong)
-        self._drop(lambda each: "the edits of several launches could not be proven together")
-
-    def _try(
-        self, migrations: Sequence[Migration], paths: Iterable[str] | None = None
-    ) -> tuple[dict[str, list[Trained]], list[Failure]]:
-        """The tree with these edits, read again (all of it, or `paths`), and what is wrong with it."""
-        contents = self._contents(migrations)
-        tree = Tree(self._tree.root, contents)
-        scanner = Scanner(tree, self._files, self._options)
-        before = self._before if paths is None else {path: self._before[path] for path in paths}
-        after = snapshot(scanner, before)
-        return after, failures(before, after, migrations)
-
-    def _contents(self, migrations: Iterable[Migration]) -> dict[str, bytes]:
-        edits = [edit for each in migrations for edit in each.edits]
-        return {path: apply(self._data(path), group) for path, group in by_path(edits).items()}
-
-    def _data(self, path: str) -> bytes:
-        source = self._tree.source(path)
-        return source.data if source is not None else b""
-
-    def _keep_contents(self) -> None:
-        self.plan.contents = self._contents(self.plan.migrations)
-        self.plan.originals = {path: self._data(path) for path in self.plan.contents}
-
-    def _drop_conflicts(self) -> None:
-        """Launches that want different texts in one place cannot both have theirs."""
-        kept: list[Edit] = []
-        refused: set[Edit] = set()
-        for migration in self.plan.migrations:
-            for edit in migration.edits:
-                clash = conflict((*[each for each in kept if each.path == edit.path], edit))
-                if clash is None:
-                    kept.append(edit)
-                else:
-                    refused |= set(clash)
-        if refused:
-            self._drop(
-                lambda each: "launches that share its text need other values there" if refused & set(each.edits) else ""
-            )
-
-    def _drop_culprits(self, wrong: Sequence[Failure]) -> None:
-        """Takes back the migrations that fail, and those whose edits make another launch fail."""
-        reasons: dict[tuple[str, int], str] = {}
-        by_place = {(each.path, each.at): each for each in self.plan.migrations}
-        strangers: list[Failure] = []
-        for failure in wrong:
-            if (failure.path, failure.at) in by_place:
-                reasons[failure.path, failure.at] = failure.why
-            else:
-                strangers.append(failure)
-        failing_edits = {edit for place in reasons for edit in by_place[place].edits}
-        for group in self._groups() if strangers else ():
-            if any((each.path, each.at) in reasons for each in group):
-                continue
-            _, still = self._try(group, {each.path for each in strangers} | {each.path for each in group})
-            for failure in still:
-                if (failure.path, failure.at) not in by_place:
-                    setup = self._before[failure.path][failure.at].setup if failure.at >= 0 else None
-                    why = f"it shares its text with another launch: {_told(failure.path, setup)}: {failure.why}"
-                    reasons.update(((each.path, each.at), why) for each in group)
-        if not reasons:  # no group alone is to blame
-            self._drop(lambda each: f"another launch would change: {wrong[0].path}: {wrong[0].why}")
-            return
-        self._drop(
-            lambda each: (
-                reasons.get((each.path, each.at))
-                or ("a launch that shares its text cannot be changed" if failing_edits & set(each.edits) else "")
-            )
-        )
-
-    def _groups(self) -> list[list[Migration]]:
-        """Migrations that share edits, together."""
-        groups: list[tuple[set[Edit], list[Migration]]] = []
-        for migration in self.plan.migrations:
-            edits = set(migration.edits)
-            joined = [group for group in groups if group[0] & edits]
-            groups = [group for group in groups if not group[0] & edits]
-            members = [each for _, group in joined for each in group]
-            groups.append((edits.union(*(found for found, _ in joined)), [*members, migration]))
-        return [members for _, members in groups]
-
-    def _drop(self, why: Callable[[Migration], str]) -> None:
-        kept = []
-        for migration in self.plan.migrations:
-            reason = why(migration)
-            if reason:
-                self.plan.unchanged.append(Unchanged(migration.before, migration.rules, reason))
-            else:
-                kept.append(migration)
-        self.plan.migrations = kept
-
-
-def _told(path: str, setup: Setup | None) -> str:
-    """Which launch: `run.sh:12, if $STEP_WISE = true`."""
-    if setup is None:
-        return path
-    place = f"{path}:{setup.span.line}"
-    return f"{place}, if {' and '.join(setup.assumes)}" if setup.assumes else place
+def _refused(draft: Draft, why: str) -> Unchanged:
+    return Unchanged(draft.resolution.setup, draft.rules, why, draft.instead)

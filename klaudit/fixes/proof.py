@@ -33,8 +33,16 @@ def snapshot(scanner: Scanner, paths: Iterable[str]) -> dict[str, list[Trained]]
     return files
 
 
-def failures(before: Snapshot, after: Snapshot, migrations: Iterable[Migration]) -> list[Failure]:
-    """What is wrong with the tree after the edits of `migrations`; empty where they are proven."""
+def failures(
+    before: Snapshot,
+    after: Snapshot,
+    migrations: Iterable[Migration],
+    said: Mapping[tuple[str, int], frozenset[str]] | None = None,
+) -> list[Failure]:
+    """What is wrong with the tree after the edits of `migrations`; empty where they are proven.
+
+    `said` names, for launches that are to stay as they are, the settings that are now said there although they were so before.
+    """
     wanted = {(each.path, each.at): each for each in migrations}
     found: list[Failure] = []
     for path, olds in before.items():
@@ -44,7 +52,8 @@ def failures(before: Snapshot, after: Snapshot, migrations: Iterable[Migration])
             continue
         for at, (old, new) in enumerate(zip(olds, news, strict=True)):
             migration = wanted.get((path, at))
-            why = _unlike(old, new) if migration is None else _unmet(migration, old, new)
+            may_be_said = (said or {}).get((path, at), frozenset())
+            why = _unlike(old, new, may_be_said) if migration is None else _unmet(migration, old, new)
             if why:
                 found.append(Failure(path, at, why))
     return found
@@ -78,10 +87,10 @@ def _unmet(migration: Migration, old: Trained, new: Trained) -> str:
     return _other_settings(old, new, migration.names)
 
 
-def _unlike(old: Trained, new: Trained) -> str:
+def _unlike(old: Trained, new: Trained, said: frozenset[str]) -> str:
     if old.effect != new.effect:
         return "its KL terms would change"
-    return _other_settings(old, new, frozenset())
+    return _other_settings(old, new, said)
 
 
 def _other_settings(old: Trained, new: Trained, may_change: frozenset[str]) -> str:

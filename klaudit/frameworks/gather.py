@@ -24,7 +24,7 @@ from klaudit.tree import TooLargeError, Tree
 _NO_IMPORTS: tuple[str, ...] = ()
 # A called script runs otherwise than by itself only where it is given variables or arguments.
 _GIVES_SOMETHING = re.compile(
-    rb"\w=\S*[ \t][^\n;&|]*\.sh\b|\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):",
+    rb"\w=\S{0,200}[ \t][^\n;&|]{0,200}?\.sh\b|\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):",
     re.MULTILINE,
 )
 
@@ -144,10 +144,15 @@ class Gatherer:
     def _embedded(self, document: TreeDocument, gathered: Gathered) -> None:
         from klaudit.readers.embedded import embedded_shell
 
+        done: set[tuple[object, ...]] = set()
         for piece in embedded_shell(document):
             data = piece.source.data
             if not self._may_matter(data) and b".sh" not in data:
                 continue
+            same = (piece.source.span(0, 0), data, piece.environment)
+            if same in done:
+                continue  # an alias leads to one script many times over
+            done.add(same)
             environment = {name: value for name, value, _ in piece.environment if value is not None}
             follow = b".sh" in data and (bool(environment) or calls_scripts(data))
             self._shell(piece.source, gathered, _NO_IMPORTS, environment, follow)
@@ -179,7 +184,8 @@ class Gatherer:
             matches = self._matches(started, source.path)
             if matches:
                 stray = _stray(command, commands[at + 1 : at + 40])
-                gathered.launches.append(self._configurer.of_program(matches, started, source, imports, stray))
+                launch = self._configurer.of_program(matches, started, source, imports, stray)
+                gathered.launches.append(replace(launch, words=started.arguments))
 
     def _matches(self, started: Invocation, path: str) -> list[ProgramMatch]:
         found = self._index.programs(started)

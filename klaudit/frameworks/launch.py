@@ -48,3 +48,4 @@ class Launch:
     imports: tuple[str, ...]
     version: FrameworkVersion
     stray: tuple[Word, ...] = field(default=())  # what stands below the command as if it belonged to it
+    words: tuple[Word, ...] = field(default=())  # the arguments of the command, in order
