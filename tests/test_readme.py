@@ -28,7 +28,7 @@ def test_every_finding_is_listed_by_its_name() -> None:
 
 def test_every_framework_is_listed_by_its_title() -> None:
     listed = re.sub(r"\s+", " ", section("Frameworks").partition(". `klaudit frameworks`")[0]).strip()
-    titles = sorted((framework.title for framework in load_frameworks()), key=str.lower)
+    titles = sorted((each.title for each in load_frameworks() if each.id != "generic"), key=str.lower)
     assert listed.replace("SkyRL (also as skyrl-train)", "SkyRL, SkyRL (skyrl-train)").split(", ") == titles
 
 

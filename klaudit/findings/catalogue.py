@@ -14,14 +14,17 @@ from klaudit.model import Severity
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A wrong and a right text in one language (a file suffix without dot: sh, yaml, py ...), executed as tests."""
+    """A wrong and a right text in one language (a file suffix without dot: sh, yaml, py ...), executed as tests.
+
+    `beside` are the files that lie beside either, by name.
+    """
 
     language: str
     wrong: str
     right: str
     title: str = ""
     versions: tuple[tuple[str, str], ...] = ()
-    also: tuple[str, ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +85,5 @@ def _example(data: Any) -> Example:
         data["right"],
         data.get("title", ""),
         tuple(versions),
-        tuple(data.get("also", ())),
+        tuple((str(name), str(text)) for name, text in data.get("beside", {}).items()),
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from klaudit.code.rules import RULES, Rule
 from klaudit.configuration import Options
 from klaudit.engine import scan
 from klaudit.findings import catalogue
@@ -23,6 +24,8 @@ CASES = [
 
 def found(folder: Path, example: Example, text: str) -> set[str]:
     (folder / f"example.{example.language}").write_text(text, encoding="utf-8")
+    for name, text_beside in example.beside:
+        (folder / name).write_text(text_beside, encoding="utf-8")
     report = scan([str(folder)], Options(framework_versions=dict(example.versions), verbose=True))
     assert not report.errors
     return {finding.rule for finding in report.findings}
@@ -47,3 +50,13 @@ def test_the_catalogue_is_complete_and_consistent() -> None:
     for entry in catalogue.load():
         assert entry.why and entry.fix and entry.summary and entry.severity in ("error", "warning", "note")
         assert {name for example in entry.examples for name, _ in example.versions} <= frameworks
+
+
+def test_everything_that_can_be_shown_in_a_file_has_an_example() -> None:
+    assert [entry.id for entry in catalogue.load() if not entry.examples] == ["KLA003"]
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_findings_on_code_are_those_of_the_catalogue(rule: Rule) -> None:
+    entry = catalogue.entry(rule.name)
+    assert (entry.id, entry.severity) == (rule.id, rule.severity)
