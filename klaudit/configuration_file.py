@@ -21,7 +21,7 @@ else:
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _SECTION = re.compile(r"(?m)^\s*\[\s*tool\s*\.\s*klaudit\b")
-_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
+_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
 _NAME = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""
 _KEY = re.compile(rf"\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
 
@@ -176,6 +176,8 @@ class _Reader:
         base = os.path.realpath(self.folder)
         folders = []
         for name in self.strings(key, value):
+            if "\0" in name:
+                raise self.error((key,), "a null byte in a folder's name")
             folder = os.path.realpath(self.folder / name)
             if not self.trusted and not (folder + os.sep).startswith(base.rstrip(os.sep) + os.sep):
                 message = f"`{name}` leads out of the folder of this file: allowed only where --config names the file"

@@ -34,7 +34,7 @@ class Classes:
 
     def lineage(self, symbol: str, document: PythonDocument) -> Lineage | None:
         """The framework classes that `symbol`, as named in `document`, is or derives from."""
-        return self._follow(symbol, document, 0)
+        return self._follow(symbol, document, 0, set())
 
     def document(self, path: str) -> PythonDocument | None:
         """A module of the tree, read once; None where it cannot be read."""
@@ -48,23 +48,30 @@ class Classes:
                 pass  # reported when the scan comes to that file itself
         return self._documents[path]
 
-    def _follow(self, symbol: str, document: PythonDocument, depth: int) -> Lineage | None:
+    def _follow(
+        self, symbol: str, document: PythonDocument, depth: int, barren: set[tuple[str, str]]
+    ) -> Lineage | None:
+        """`barren` are the classes already followed in vain: with many bases each, they would be met exponentially often."""
         if matches := self._index.classes(symbol):
             return Lineage(tuple(matches), (), symbol)
-        if depth > _MAX_LINEAGE or not symbol.endswith(_NAMES):
+        here = (symbol, document.source.path)
+        if depth > _MAX_LINEAGE or not symbol.endswith(_NAMES) or here in barren:
             return None
+        barren.add(here)
         found = self._definition(symbol, document)
         if found is None:
             return None
         defined, home = found
         for base in defined.bases:
             if base != symbol or home is not document:
-                lineage = self._follow(base, home, depth + 1)
+                lineage = self._follow(base, home, depth + 1, barren)
                 if lineage is not None:
                     return Lineage(lineage.matches, (*lineage.inherited, *defined.settings), lineage.symbol)
         return None
 
-    def _definition(self, symbol: str, document: PythonDocument) -> tuple[ConfigObject, PythonDocument] | None:
+    def _definition(
+        self, symbol: str, document: PythonDocument, hops: int = 0
+    ) -> tuple[ConfigObject, PythonDocument] | None:
         if local := _class_in(document, symbol):
             return local, document
         module, _, name = symbol.rpartition(".")
@@ -77,7 +84,7 @@ class Classes:
         if defined := _class_in(home, name):
             return defined, home
         again = dict(home.imports).get(name)  # re-exported
-        return self._definition(again, home) if again and again != symbol else None
+        return self._definition(again, home, hops + 1) if again and hops < _MAX_LINEAGE else None
 
 
 def _class_in(document: PythonDocument, name: str) -> ConfigObject | None:

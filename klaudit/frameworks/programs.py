@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from klaudit.readers.invocation import Invocation
-from klaudit.tree import Tree
+from klaudit.tree import TooLargeError, Tree
 
-_HYDRA_MAIN = re.compile(r"@hydra\.main\(([^)]*)\)")
+_HYDRA_MAIN = re.compile(r"@hydra\.main\(([^)]{0,2000})\)")
 _KEYWORD = re.compile(r"""(config_path|config_name|version_base)\s*=\s*(?:["']([^"']*)["']|None)""")
 
 
@@ -49,7 +49,10 @@ class Programs:
 
     def hydra_main(self, path: str) -> HydraMain | None:
         """How a script says that Hydra configures it."""
-        source = self._tree.source(path)
+        try:
+            source = self._tree.source(path)
+        except (OSError, TooLargeError):
+            return None
         if source is None or b"hydra.main" not in source.data:
             return None
         match = _HYDRA_MAIN.search(source.data.decode("utf-8", "replace"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from klaudit.model import Setting, Unknown, Value
 from klaudit.readers.document import MappingNode, Node, ScalarNode, TreeDocument
 from klaudit.readers.scalars import Dialect, resolve_scalar
@@ -29,18 +31,18 @@ def read_keys(source: Source) -> tuple[TreeDocument, ...]:
 
 
 def dotted_keys(document: TreeDocument) -> frozenset[str]:
-    """All dotted names of a document, of branches too."""
+    """All dotted names of a document, of branches too; of too many, those nearest to the root."""
     names: set[str] = set()
     visits = 0
-    stack: list[tuple[str, Node | None]] = [("", document.root)]
-    while stack and len(names) < _MAX_SETTINGS and visits < _MAX_VISITS:
-        prefix, node = stack.pop()
+    pending: deque[tuple[str, Node | None]] = deque([("", document.root)])
+    while pending and len(names) < _MAX_SETTINGS and visits < _MAX_VISITS:
+        prefix, node = pending.popleft()
         visits += 1
         if isinstance(node, MappingNode):
             for entry in node.entries:
                 name = f"{prefix}.{entry.key}" if prefix else entry.key
                 names.add(name)
-                stack.append((name, entry.value))
+                pending.append((name, entry.value))
     return frozenset(names)
 
 

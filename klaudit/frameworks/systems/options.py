@@ -19,7 +19,7 @@ _HYDRA_OPTIONS = (
 )
 
 
-def _known_end(word: Word) -> str:
+def known_end(word: Word) -> str:
     """The text of a word, or of what follows its last unknown part: of `$PWD/config` the `/config`."""
     end = ""
     for piece in reversed(word.pieces):
@@ -40,14 +40,14 @@ def split_options(
         text = word.text
         shown = word.shown
         if waiting:
-            options[waiting] = _known_end(word)
+            options[waiting] = known_end(word)
             waiting = ""
         elif shown.startswith("-"):
             name, equals, value = shown.partition("=")
             name = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}.get(name, name)
             if equals:
                 value_word = partition(word, "=")
-                options[name] = _known_end(value_word[1]) if value_word else value
+                options[name] = known_end(value_word[1]) if value_word else value
             elif name in with_value:
                 waiting = name
         elif "=" in shown or shown.startswith("~") or (text is None and shown):
@@ -55,23 +55,23 @@ def split_options(
     return options, overrides
 
 
-def value_of_key(words: Iterable[Word], key: str) -> str | None:
+def value_of_key(words: Iterable[Word], key: str) -> Word | None:
     """The value of the last `key=value`."""
     found = None
     for word in words:
-        name, equals, value = (word.text or "").partition("=")
-        if equals and name == key:
-            found = value
+        split = partition(word, "=")
+        if split is not None and split[0].text == key:
+            found = split[1]
     return found
 
 
-def flag_value(words: Sequence[Word], flag: str) -> str | None:
+def flag_value(words: Sequence[Word], flag: str) -> Word | None:
     """The value of the last `--flag value` or `--flag=value`."""
     found = None
     for at, word in enumerate(words):
-        text = word.text or ""
-        if text == flag and at + 1 < len(words):
-            found = words[at + 1].text
-        elif text.startswith(flag + "="):
-            found = text[len(flag) + 1 :]
+        split = partition(word, "=")
+        if word.text == flag and at + 1 < len(words):
+            found = words[at + 1]
+        elif split is not None and split[0].text == flag:
+            found = split[1]
     return found

@@ -13,15 +13,16 @@ from klaudit.frameworks.launch import Configuration
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, ProgramMatch
 from klaudit.frameworks.rules import Name, Trainer
+from klaudit.frameworks.systems.config_files import read_config_file
 from klaudit.frameworks.systems.dotlist import dotlist_configuration
 from klaudit.frameworks.systems.flags import flags_configuration
 from klaudit.frameworks.systems.inherited import InheritedConfigurer
-from klaudit.frameworks.systems.keys import file_settings, read_keys
+from klaudit.frameworks.systems.keys import file_settings
 from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused, Unseen
 from klaudit.frameworks.systems.options import flag_value, split_options, value_of_key
 from klaudit.frameworks.systems.own_defaults import OwnDefaults
 from klaudit.frameworks.versions import parse_version
-from klaudit.model import FrameworkVersion, Setting, Span
+from klaudit.model import FrameworkVersion, Span
 from klaudit.readers.document import TreeDocument, Word
 from klaudit.readers.invocation import Invocation
 from klaudit.tree import Tree
@@ -47,31 +48,18 @@ class ProgramConfigurer:
         root = self._detector.vendored_root(match.framework, path)
         base = dict(self._own.of(match.trainer, root, version, invocation.target))
         base.update((setting.name, setting) for setting in match.defaults)
-        if entry.system == "dotlist":
-            words = invocation.arguments
-            file = (
-                self._config_file(value_of_key(words, entry.config_flag), invocation, path) if entry.config_flag else ()
-            )
-            return dotlist_configuration(words, base | {setting.name: setting for setting in file}), ""
-        file = (
-            self._config_file(flag_value(invocation.arguments, entry.config_flag), invocation, path)
-            if entry.config_flag
-            else ()
+        words = invocation.arguments
+        option = entry.config_flag
+        named = value_of_key if entry.system == "dotlist" else flag_value
+        bases = (invocation.directory or ".", ".", posixpath.dirname(path))
+        file = read_config_file(self._tree, named(words, option) if option else None, bases)
+        below = {} if file.unseen else base | {setting.name: setting for setting in file.settings}
+        configuration = (
+            dotlist_configuration(words, below)
+            if entry.system == "dotlist"
+            else flags_configuration(match.trainer, words, below)
         )
-        return flags_configuration(
-            match.trainer, invocation.arguments, base | {setting.name: setting for setting in file}
-        ), ""
-
-    def _config_file(self, name: str | None, invocation: Invocation, path: str) -> Sequence[Setting]:
-        """The keys of a config file named among the arguments; empty where the tree does not hold it."""
-        if not name:
-            return ()
-        for folder in (invocation.directory or ".", ".", posixpath.dirname(path)):
-            candidate = posixpath.normpath(posixpath.join(folder, name))
-            source = self._tree.source(candidate) if self._tree.is_file(candidate) else None
-            if source is not None:
-                return [setting for document in read_keys(source) for setting in file_settings(document)]
-        return ()
+        return file.under(configuration, invocation.target_word.site), ""
 
     def _hydra(
         self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
