@@ -111,6 +111,27 @@ def test_a_scripts_own_folder_is_where_it_lies() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("$0", "${0}/jobs/llm/run.sh"),
+        ("$(basename $0 .sh)", "run"),
+        ("${0##*/}", "run.sh"),
+        ('$(cd "$(dirname "$0")" && pwd)/c.yaml', "${PWD}/jobs/llm/c.yaml"),
+        ("$(dirname $(realpath ${BASH_SOURCE[0]}))", "${BASH_SOURCE}/jobs/llm"),
+        ("$(realpath ../conf)", "${$(realpath ../conf)}"),
+        ("$(realpath jobs/../conf)", "${PWD}/conf"),
+        ("$(echo $0 | sed 's#jobs#conf#; s/.sh/.yaml/')", "${0}/conf/llm/run.yaml"),
+        ("$(basename $PWD)", "${PWD}"),
+        ("$(echo $PWD | wc -c)", "${PWD}"),
+        ("${#PWD}", "${PWD}"),
+    ],
+)
+def test_of_a_path_in_the_tree_only_the_root_is_unknown(expression: str, shown: str) -> None:
+    (command,) = read(f"run {expression}", name="jobs/llm/run.sh").commands
+    assert command.words[1].shown == shown
+
+
+@pytest.mark.parametrize(
     ("script", "expected"),
     [
         ("python -m pkg.main", True),

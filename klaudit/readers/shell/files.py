@@ -12,10 +12,13 @@ _MAX_TEXT = 65_536  # of a file whose content becomes text of the script
 
 
 def absolute(path: str, directory: str | None) -> str | None:
-    """`path` as seen from `directory`; None where that is not known."""
-    if path.startswith("/"):
-        return posixpath.normpath(path)
-    return None if directory is None else posixpath.normpath(posixpath.join(directory, path))
+    """`path` as seen from `directory`; None where that is not known, as above the root of the tree."""
+    if not path.startswith("/") and directory is None:
+        return None
+    joined = posixpath.join(directory or "", path)
+    full = posixpath.normpath(joined)
+    is_lost = joined.startswith(ROOT) and not (full + "/").startswith(ROOT + "/")
+    return None if is_lost else full
 
 
 class Files:

@@ -108,6 +108,10 @@ def _unknown(text: str) -> Callable[[Job], Text]:
     return run
 
 
+def _uname(job: Job) -> Text:
+    return at_place("x86_64\n" if job.arguments == ["-m"] else "Linux\n", job.call.place, (PRINTED,))
+
+
 TOOLS: dict[str, Callable[[Job], str | Text]] = {
     "basename": _basename,
     "dirname": _dirname,
@@ -117,5 +121,5 @@ TOOLS: dict[str, Callable[[Job], str | Text]] = {
     "expr": _expr,
     "date": _unknown("0\n"),
     "nproc": _unknown("1\n"),
-    "uname": _unknown("Linux\n"),
+    "uname": _uname,
 }
