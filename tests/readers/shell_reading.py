@@ -44,9 +44,12 @@ def other_ways(
     return [(command.assumes, words(command)) for command in read(script, files, **options).commands if command.assumes]
 
 
+_SCRATCH = tempfile.TemporaryDirectory(prefix="klaudit-bash-")
+
+
 @cache
 def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="klaudit-bash-"))
+    folder = Path(_SCRATCH.name)
     (folder / "handler").write_text(_HANDLER)
     (folder / "empty").mkdir()
     return folder
