@@ -54,7 +54,8 @@ def _walk(source: Source, root: Node, path: tuple[str, ...], environment: _Envir
         if isinstance(node, SequenceNode):
             pending.extend((item, (*path, str(index)), environment) for index, item in enumerate(node.items))
         elif isinstance(node, MappingNode):
-            environment = environment | _environment(source, node)
+            own = _environment(source, node)
+            environment = environment | own if own else environment
             words: list[ScalarNode] = []
             for entry in node.entries:
                 here = (*path, entry.key)

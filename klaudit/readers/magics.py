@@ -14,7 +14,7 @@ from klaudit.readers.source import Source
 PYTHON_CELL_MAGICS = frozenset({"capture", "time", "timeit", "prun", "python", "python3", "memit", "skip", "unsloth"})
 SHELL_CELL_MAGICS = frozenset({"bash", "sh", "shell", "zsh", "!", "cmd"})
 _MAGIC = re.compile(rb"[ \t]*(?:(?P<bang>!!?)|(?P<percent>%{1,2})|\?)")
-_ASSIGNED = re.compile(rb"(?P<target>[ \t]*[\w.,\[\]\"' \t]+=[ \t]*)(?P<bang>!|%)(?=[\w./~$\"'(])")
+_ASSIGNED = re.compile(rb"(?P<target>[\w.,\[\]\"' \t]+=[ \t]*)(?P<bang>!|%)(?=[\w./~$\"'(])")
 _HELP = re.compile(rb"[ \t]*[\w.]+\?{1,2}[ \t]*(?:#.*)?\Z")
 _TIMED = re.compile(rb"%(?:time|timeit|prun|memit)[ \t]+(?=[^\s-])")
 _RUN = re.compile(rb"%run[ \t]+(?=[\w./-])")

@@ -12,7 +12,7 @@ from klaudit.readers.source import Source
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _OPENING = re.compile(
-    rb"(?P<prefix>[ \t]*(?:>[ \t]?|(?:[-*+]|\d{1,9}[.)])[ \t]+)*[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
+    rb"(?P<prefix>(?:[ \t>]|(?:[-*+]|\d{1,9}[.)])(?=[ \t]))*)(?P<fence>`{3,}|~{3,})(?P<info>[^\r\n]*)"
 )
 _LANGUAGE = re.compile(r"\W*([\w+#-]+)")
 _LANGUAGES = {

@@ -157,7 +157,7 @@ lines = st.lists(st.text(st.sampled_from("ab='\"\\#:-é \t"), max_size=8), min_s
 styles = st.sampled_from(["|", ">", "'", '"', None])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(lines, styles, st.integers(10, 40))
 def test_scalars_map_as_yaml_writes_them(text: str, style: str | None, width: int) -> None:
     written = yaml.safe_dump({"run": text}, default_style=style, width=width, allow_unicode=True)  # type: ignore[arg-type]

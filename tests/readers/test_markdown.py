@@ -122,7 +122,7 @@ words = st.text(st.sampled_from("ab$>=é"), min_size=1, max_size=5)
 bodies = st.lists(st.lists(words, max_size=3).map(" ".join), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(bodies, st.sampled_from(["", "  ", "> ", "> > "]), st.sampled_from(["\n", "\r\n"]))
 def test_spans_point_into_the_file(lines: list[str], prefix: str, ends: str) -> None:
     body = [f"echo {line}" for line in lines]

@@ -58,7 +58,7 @@ styles = st.sampled_from(
 forms = st.sampled_from(["list", "lines", "string"])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(texts, st.floats(0, 1)), min_size=1, max_size=4), styles, forms)
 def test_spans_point_into_the_json(parts: list[tuple[str, float]], style: dict[str, Any], form: str) -> None:
     cells, spelled = [], []

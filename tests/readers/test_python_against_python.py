@@ -142,7 +142,7 @@ def claims(made: ConfigObject) -> dict[str, Value]:
     return {setting.name: setting.value for setting in made.settings if "." not in setting.name}
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs)
 def test_known_values_are_those_of_a_run(lines: list[str]) -> None:
     code = "\n".join([*START, *CLASS, *lines, "C(x=(a, b, c), y=[s, t, l], **e)", "C(**d)", ""])

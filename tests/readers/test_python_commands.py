@@ -176,7 +176,7 @@ programs = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(programs)
 def test_known_commands_are_those_of_a_run(program: str) -> None:
     code = f"import os, subprocess\nn = 0.5\nt = 'y z'\nmore = ['m=1', t]\n{program}\n"

@@ -34,7 +34,7 @@ literals = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(literals, min_size=1, max_size=3), st.sampled_from([" ", "\n  ", "  # a 'comment'\n", " \\\n"]))
 def test_fragments_spell_the_value(parts: list[str], between: str) -> None:
     code = "(" + between.join(parts) + ")"

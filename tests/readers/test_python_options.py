@@ -121,7 +121,7 @@ def declaration(parts: dict[str, Any]) -> str:
     return f"parser.add_argument({', '.join(given)})"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(option, min_size=1, max_size=3, unique_by=lambda o: o["flags"][:4]), st.none() | literals.map(repr))
 def test_defaults_are_what_a_real_parser_gives(options: list[dict[str, Any]], later: str | None) -> None:
     lines = [declaration(parts) for parts in options]
