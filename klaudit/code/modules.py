@@ -117,7 +117,7 @@ def parse(source: Source) -> syntax.Module:
     return syntax.parse(source) if source.parent is not None else _parsed(source.path, source.data)
 
 
-@lru_cache(maxsize=64)  # files of a package import each other: the same few are followed again and again
+@lru_cache(maxsize=16)  # a tree takes megabytes; files of a package import each other: the same few are followed again and again
 def _parsed(path: str, data: bytes) -> syntax.Module:
     return syntax.parse(Source(path, data))
 
