@@ -70,7 +70,9 @@ class _Launch:
 
     def _apply(self, override: Override) -> None:
         name, value, parsed = override.key, override.value, override.parsed
-        is_free = name.startswith("hydra.") or self._may_exist(name)  # Hydra's own config is not modelled
+        is_free = (
+            name == "hydra" or name.startswith("hydra.") or self._may_exist(name)
+        )  # Hydra's own config is not modelled
         if parsed.prefix == "~":
             if not is_free:
                 self.work.remove(name, value)

@@ -273,3 +273,13 @@ def test_unreadable_configs_are_refused_with_their_place(tmp_path: Path, text: s
     tree = write(tmp_path, {"c/main.yaml": "defaults:\n  - bad\n", "c/bad.yaml": text})
     assert compose_hydra(tree, ["c"], "main", []).refused is not None
     assert compose_hydra(tree, ["c"], "bad", []).refused is not None
+
+
+def test_the_deepest_readable_config_is_composed(tmp_path: Path) -> None:
+    deep = "x: " + "{a: " * 190 + "1" + "}" * 190 + "\n"
+    tree = write(tmp_path, {"c/main.yaml": f"defaults:\n  - base\n{deep}", "c/base.yaml": deep})
+    name = ".".join(["x"] + ["a"] * 190)
+    configuration = compose_hydra(tree, ["c"], "main", [f"{name}=2"])
+    assert configuration.refused is None
+    assert setting(configuration, name).value == 2
+    assert has_unknown(setting(configuration, "x").value)  # deeper than a value is shown
