@@ -103,7 +103,9 @@ def _provenance(setup: Setup, view: View) -> Iterator[Line]:
     """`setting = value  where from`, the origins below each other where there is room for that."""
     evidence = _evidence(setup, view)
     if steps := [each for each in evidence if is_step(each)]:
-        yield from paragraph(way(steps, view, here=setup.path), view.width, first=(("  by way of ", "faint"),), indent=4)
+        yield from paragraph(
+            way(steps, view, here=setup.path), view.width, first=(("  by way of ", "faint"),), indent=4
+        )
     told = [
         (f"{visible(each.setting)} = {value(each.value)}", whence(each, setup, view, here=setup.path))
         for each in evidence

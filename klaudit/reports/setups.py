@@ -48,7 +48,10 @@ def _row(setup: Setup, view: View, has_conditions: bool) -> list[Cell]:
     span = setup.span
     row: list[Cell] = [
         (view.place(span.path, span.line, cell=span.cell), "path"),
-        (f"{version_name(setup)} ({_SOURCES[setup.version.source]})" if setup.version.value else version_name(setup), "plain"),
+        (
+            f"{version_name(setup)} ({_SOURCES[setup.version.source]})" if setup.version.value else version_name(setup),
+            "plain",
+        ),
         (terms_in_brief(setup), "plain"),
         (visible(setup.score_weight), "plain"),
         (setup.verdict, verdict_style(setup.verdict)),
