@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from klaudit.frameworks.compose.library import ConfigFile, VersionBase
+from klaudit.frameworks.compose.config_files import ConfigFile, VersionBase
 
 
 @dataclass(slots=True, eq=False)

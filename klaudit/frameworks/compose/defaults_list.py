@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from klaudit.frameworks.compose.config_files import ConfigFile, VersionBase
 from klaudit.frameworks.compose.default_entry import Default
 from klaudit.frameworks.compose.found import Found
 from klaudit.frameworks.compose.interpolation import Resolver
 from klaudit.frameworks.compose.items import Branch, Leaf, Nowhere, from_value
-from klaudit.frameworks.compose.library import ConfigFile, VersionBase
 from klaudit.frameworks.compose.merging import RefusedError
 from klaudit.frameworks.compose.overrides import Override
 from klaudit.model import Unknown, Value

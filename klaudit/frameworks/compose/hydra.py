@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
+from klaudit.frameworks.compose.config_files import Library, SearchPath, VersionBase
 from klaudit.frameworks.compose.configuration import Base, Configuration, Own, UnseenConfig
 from klaudit.frameworks.compose.defaults_list import Chosen, choose
 from klaudit.frameworks.compose.found import UnresolvedError
 from klaudit.frameworks.compose.interpolation import Resolver
 from klaudit.frameworks.compose.items import Branch, Item, Nowhere
 from klaudit.frameworks.compose.launch import launch
-from klaudit.frameworks.compose.library import Library, SearchPath, VersionBase
 from klaudit.frameworks.compose.merging import RefusedError, Work
 from klaudit.frameworks.compose.overrides import Override, parse_override
 from klaudit.model import Problem, Unknown, Value
