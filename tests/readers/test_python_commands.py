@@ -128,6 +128,20 @@ def test_lists_that_only_look_like_commands() -> None:
     assert objects(code, "overrides") == []
 
 
+def test_commands_may_share_a_beginning() -> None:
+    code = """
+        import os
+        base = "python -m x "
+        os.system(base + "a=1")
+        os.system(base + "a=2")
+        full = f"cd y && {base}"
+        os.system(full)
+        os.system(full)
+    """
+    texts = [source.data.decode() for source in read(code).shell_strings]
+    assert sorted(texts) == ["cd y && python -m x ", "python -m x a=1", "python -m x a=2"]
+
+
 def test_exec_and_async() -> None:
     code = """
         import os, asyncio

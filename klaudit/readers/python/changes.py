@@ -39,6 +39,7 @@ def with_changes(evaluator: Evaluator, result: Result, name: str, found: Reachin
 
 
 _Step: TypeAlias = "tuple[Change, tuple[str, ...]]"
+Progress: TypeAlias = "tuple[list[_Step], Result]"  # the changes an object has seen, and what it is after them
 
 
 def _history(evaluator: Evaluator, name: str, found: Reaching, use: Place) -> tuple[list[_Step], list[_Step]]:

@@ -44,7 +44,8 @@ class CommandReader:
         self.commands: list[Command] = []
         self.shell_strings: list[Source] = []
         self.consumed: set[int] = set()
-        self._shell_starts: set[int] = set()
+        self._shell_texts: set[tuple[int, ...]] = set()  # where the fragments of each text begin
+        self._used: set[int] = set()
         self._aliases = {local for local, symbol in facts.imports if symbol in STARTERS}
 
     def read(self) -> None:
@@ -55,7 +56,9 @@ class CommandReader:
             self._launcher_list(site)
         for site in self.facts.texts:
             result = self.evaluator.final(site)
-            if isinstance(result, Text) and not with_holes(result).lstrip().startswith("-"):
+            if not isinstance(result, Text) or not result.fragments or result.fragments[0].start in self._used:
+                continue
+            if not with_holes(result).lstrip().startswith("-"):
                 self._shell(result)
 
     def _call(self, call: ast.Call, place: Place) -> None:
@@ -103,11 +106,8 @@ class CommandReader:
     def _is_launcher(self, node: ast.expr, place: Place) -> bool:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, str) and _LAUNCHERS.fullmatch(node.value) is not None
-        return (
-            isinstance(node, ast.Attribute)
-            and node.attr == "executable"
-            and self.evaluator.qualified(node, place) == "sys.executable"
-        )
+        interpreter = isinstance(node, ast.Attribute) and node.attr == "executable"
+        return interpreter and self.evaluator.qualified(node, place) == "sys.executable"
 
     def _command(self, items: Items, node: ast.expr, place: Place, given: dict[str, Pair]) -> None:
         self.consumed.update(item.start for item in items.items)
@@ -137,12 +137,15 @@ class CommandReader:
     def _shell(self, text: Result) -> None:
         if isinstance(text, Opaque) and text.maybe is not None:
             text = text.maybe
-        if not isinstance(text, Text) or not text.fragments or text.fragments[0].start in self._shell_starts:
+        if not isinstance(text, Text):
             return
         if all(fragment.text is None or not fragment.text.strip() for fragment in text.fragments):
             return
-        self._shell_starts.update(fragment.start for fragment in text.fragments)
-        self.shell_strings.append(shell_source(self.module, text))
+        starts = tuple(fragment.start for fragment in text.fragments)
+        if starts not in self._shell_texts:
+            self._shell_texts.add(starts)
+            self._used.update(starts)
+            self.shell_strings.append(shell_source(self.module, text))
 
     def _assumes(self, place: Place) -> tuple[str, ...]:
         """The conditions around a place, outermost first, that do not hold for certain when the file runs as it is."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from klaudit.readers.python.results import Made, Opaque, Result, Table
+from klaudit.readers.python.names import callee_name
+from klaudit.readers.python.results import Made, Result, Table
 from klaudit.readers.python.scopes import EVER, Place
 from klaudit.readers.python.symbols import defining
 
@@ -83,10 +84,7 @@ def field_default(value: ast.expr) -> ast.expr | None:
     """The expression of a field's default: `value` itself unless a field maker wraps it; None where it wraps none."""
     if not isinstance(value, ast.Call):
         return value
-    function = value.func
-    name = (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+    name = callee_name(value.func)
     if name not in FIELD_MAKERS:
         return value
     given = {keyword.arg: keyword.value for keyword in value.keywords}
@@ -106,6 +104,3 @@ def field_default(value: ast.expr) -> ast.expr | None:
 def as_table(made: Made) -> Table:
     """`vars(obj)`, `asdict(obj)`: what the call gave, the rest unseen."""
     return Table(made.pairs, made.start, made.end, (*made.open, f"{made.symbol}()"))
-
-
-__all__ = ["Opaque", "as_table", "class_default", "field_default", "held", "is_enum", "local_class"]

@@ -11,8 +11,8 @@ from klaudit.readers.document import ArgumentSpec, ConfigObject
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.functions import keywords
-from klaudit.readers.python.names import dotted, root_and_path
-from klaudit.readers.python.results import Constant, Items, Opaque, Pair, Result, Table, Text, value_of
+from klaudit.readers.python.names import callee_name, dotted, root_and_path
+from klaudit.readers.python.results import Constant, Items, Opaque, Pair, Result, Text, value_of
 from klaudit.readers.python.scopes import Place, reaching
 from klaudit.readers.python.symbols import annotation_symbols, defining
 
@@ -50,7 +50,9 @@ class OptionReader:
         self.module = evaluator.module
         self.facts = facts
         self._parsers: dict[tuple[int, str], _Parser] | None = None
-        self._declares = any(_method(site.node) == "add_argument" for site in facts.calls)
+        self._declares = any(
+            isinstance(site.node, ast.Call) and callee_name(site.node.func) == "add_argument" for site in facts.calls
+        )
 
     def read(self) -> list[ConfigObject]:
         """One object for each parser that has options."""
@@ -292,10 +294,6 @@ class OptionReader:
         return self._made(call, tuple(flags or names), dest, "store_true" if is_flag else "", given)
 
 
-def _method(node: ast.expr) -> str:
-    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-
-
 def _known(pair: Pair | None) -> str | None:
     if pair is None:
         return None
@@ -314,6 +312,3 @@ def _converted(default: Result, kind: str) -> Value:
         except ValueError:
             return Unknown((f"{kind}({value!r})",), value)
     return value
-
-
-__all__ = ["OptionReader", "Table"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from klaudit.model import Setting, Unknown, Value
+from klaudit.model import Setting, Span, Unknown, Value
 from klaudit.readers.document import ConfigObject
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
@@ -35,7 +35,7 @@ class OverrideReader:
 
     def _emptied_lists(self) -> list[Site]:
         """Lists that begin empty and are filled by `append` or `+=`."""
-        found: list[Site] = []
+        found: dict[int, Site] = {}
         for change in self.facts.changes:
             if change.how not in ("append", "extend", "+=") or change.path or not change.values:
                 continue
@@ -46,9 +46,8 @@ class OverrideReader:
             value = binding.value
             if isinstance(value, ast.List) and not value.elts:
                 place = Place(change.scope, binding.block, binding.position)
-                if all(site.node is not value for site in found):
-                    found.append(Site(value, place, change.root))
-        return found
+                found.setdefault(id(value), Site(value, place, change.root))
+        return list(found.values())
 
     def _object(self, site: Site) -> ConfigObject | None:
         node = site.node
@@ -116,21 +115,18 @@ class OverrideReader:
         match = _OVERRIDE.match(whole) or _FLAG.match(whole)
         if match is None or (match["equals"] is None and match.end() != len(whole)):
             deletion = _DELETION.match(whole)
-            return (
-                Setting(deletion["name"], None, span, span, "override", None, whole) if deletion is not None else None
-            )
+            name = deletion["name"] if deletion is not None else ""
+            return Setting(name, None, span, span, "override", None, whole) if name else None
         if match["equals"]:
             rest = sliced(text, match.end(), len(whole))
-            value_range = text_range(rest) if rest.fragments else (text_range(text)[1],) * 2
-            if not rest.fragments:
-                value_range = _after(text)
-            return self._made(match["name"], rest, value_range, span, text, condition)
-        takes_value = isinstance(following, Text) and not with_holes(following).startswith("-")
-        if following is not None and (takes_value or (not isinstance(following, Text) and not _is_rest(following))):
-            both = self.module.span(
-                min(text_range(text)[0], text_range(following)[0]), max(text_range(text)[1], text_range(following)[1])
-            )
-            return self._made(match["name"], following, text_range(following), both, text, condition)
+            end = text_range(text)[1]
+            value_span = self.module.span(*(text_range(rest) if rest.fragments else (end, end)))
+            return self._made(match["name"], rest, value_span, span, text, condition)
+        if following is not None and _is_value(following):
+            (start, end), (value_start, value_end) = text_range(text), text_range(following)
+            both = self.module.span(min(start, value_start), max(end, value_end))
+            value_span = self.module.span(value_start, value_end)
+            return self._made(match["name"], following, value_span, both, text, condition)
         value: Value = Unknown(condition, "True") if condition else True
         return Setting(match["name"], value, span, span, "override", None, text.shown)
 
@@ -138,14 +134,11 @@ class OverrideReader:
         self,
         name: str,
         value: Result,
-        value_range: tuple[int, int],
-        span: object,
+        value_span: Span,
+        span: Span,
         text: Text,
         condition: tuple[str, ...],
     ) -> Setting:
-        from klaudit.model import Span
-
-        assert isinstance(span, Span)
         known = value_of(value)
         if isinstance(known, (int, float)) and not isinstance(known, bool):
             known = str(known)
@@ -154,13 +147,11 @@ class OverrideReader:
             source = self.module.span(value.fragments[0].start, value.fragments[0].end)
         if condition:
             known = Unknown(condition, known.text if isinstance(known, Unknown) else str(known))
-        return Setting(name, known, span, self.module.span(*value_range), "override", source, text.shown)
+        return Setting(name, known, span, value_span, "override", source, text.shown)
 
 
-def _after(text: Text) -> tuple[int, int]:
-    end = text_range(text)[1]
-    return end, end
-
-
-def _is_rest(item: Result) -> bool:
-    return isinstance(item, Opaque) and item.text == REST
+def _is_value(item: Result) -> bool:
+    """Whether what follows a flag is its value, and not a flag or a rest of unknown length."""
+    if isinstance(item, Text):
+        return not with_holes(item).startswith("-")
+    return not (isinstance(item, Opaque) and item.text == REST)
