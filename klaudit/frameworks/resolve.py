@@ -303,8 +303,11 @@ def _activity(
         return False, "a coefficient below 0 switches it off"
     if on is None:
         return None, ""
-    if coefficient is not None and amount is None and not isinstance(coefficient.value, Unknown):
-        return None, f"{coefficient.name} is not a number"
+    if coefficient is not None and amount is None:
+        if not isinstance(coefficient.value, Unknown):
+            return None, f"{coefficient.name} is not a number"
+        if coefficient.setting is not None and coefficient.setting.origin == "default":
+            return None, ""  # whatever a config says that nobody can see: it may well be 0
     return True, ""
 
 

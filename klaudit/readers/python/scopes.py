@@ -154,20 +154,23 @@ def _within(bindings: list[Binding], place: Place, runs: Runs) -> Reaching:
     best: Binding | None = None
     perhaps: list[Binding] = []
     elsewhere = [binding for binding in bindings if binding.elsewhere and binding.position <= place.position]
-    for binding in bindings:
-        if binding.elsewhere:
-            continue
+    own = [binding for binding in bindings if not binding.elsewhere]
+    for binding in reversed(own):  # bindings stand in the order of writing: what precedes the last certain one is over
         if binding.position > place.position:
-            loop = shared_loop(binding.block, place.block)
-            if loop is not None and (best is None or loop not in best.block.ancestors()):
-                perhaps.append(binding)  # it comes round again
             continue
         certain = happens(binding.block, place, runs)
         if certain:
             best = binding
-            perhaps.clear()
-        elif certain is None:
+            break
+        if certain is None:
             perhaps.append(binding)
+    perhaps.reverse()
+    if any(block.kind == "loop" for block in place.block.ancestors()):
+        for binding in own:
+            if binding.position > place.position:
+                loop = shared_loop(binding.block, place.block)
+                if loop is not None and (best is None or loop not in best.block.ancestors()):
+                    perhaps.append(binding)  # it comes round again
     if place.position == EVER and best is not None and best.kind not in ("import", "class", "function"):
         live = [b for b in bindings if happens(b.block, place, runs) is not False]
         if len(live) > 1:  # the function may be called between any two of them
