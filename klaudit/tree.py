@@ -24,6 +24,7 @@ class Tree:
             overlay or {}
         )  # contents that stand in for what is on disk (standard input, a fix not yet written)
         self._sources: dict[str, Source | None] = {}
+        self._real: dict[str, str | None] = {}
         self._listings: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
     def source(self, path: str) -> Source | None:
@@ -70,6 +71,16 @@ class Tree:
     def _inside(self, path: str) -> str | None:
         if path.startswith(("/", "../")) or path == "..":
             return None
+        folder, name = posixpath.split(path)
+        if folder not in self._real:  # one look a folder, not one a component of each file
+            self._real[folder] = self._real_path(folder)
+        real = self._real[folder]
+        if real is None or name in ("", "."):
+            return real
+        full = os.path.join(real, name)
+        return self._real_path(path) if os.path.islink(full) else full
+
+    def _real_path(self, path: str) -> str | None:
         full = os.path.realpath(os.path.join(self.root, path))
         return full if full == self.root or full.startswith(self.root.rstrip("/") + "/") else None
 
