@@ -47,8 +47,16 @@ class Keys:
         taken = [setting for name in wish.remove for setting in self._given(name)]
         listed = [setting for setting in taken if self._is_listed(setting)]
         edits += items.remove_all(self._page, [(setting.span.start, setting.span.end) for setting in listed])
-        edits += [self._remove_line(setting) for setting in taken if setting not in listed]
-        return edits + self._insert(missing, {setting.span.start for setting in taken})
+        lines = [self._remove_line(setting) for setting in taken if setting not in listed]
+        for edit in self._insert(missing, {setting.span.start for setting in taken}):
+            gone = next((line for line in lines if line.start < edit.start < line.end), None)
+            if gone is None:
+                edits.append(edit)
+            else:  # what is new follows a mapping whose last line goes: it takes that line's place
+                lines.remove(gone)
+                new = edit.replacement.removeprefix(self._line_end) + self._line_end
+                edits.append(Edit(gone.path, gone.start, gone.end, new))
+        return edits + lines
 
     # --- what is there already -----------------------------------------------------------------------------------------------------
 

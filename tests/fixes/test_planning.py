@@ -188,6 +188,17 @@ def flat(node: Any, name: str = "") -> dict[str, Any]:
     }
 
 
+def test_new_mappings_where_the_last_line_goes(tmp_path: Path) -> None:
+    """The algorithm section is missing, and the last key of the only section is one that goes."""
+    for end in ("", "\n"):
+        text = "actor_rollout_ref:\n  actor:\n    use_kl_loss: yes\n    kl_loss_coef: 1e-2" + end
+        made = planned(tmp_path, {"own.yaml": text})
+        assert fixed(made, "own.yaml") == (
+            "actor_rollout_ref:\n  actor:\n    use_kl_loss: false\n"
+            "algorithm:\n  use_kl_in_reward: true\n  kl_ctrl:\n    kl_coef: 1e-2" + end
+        )
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(configs())
 def test_yaml_says_the_same_but_for_what_was_to_change(tmp_path: Path, text: str) -> None:
