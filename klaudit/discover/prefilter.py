@@ -27,13 +27,17 @@ class Prefilter:
         lowered = {keyword.lower() for keyword in keywords}
         self._keywords = tuple(sorted(k for k in lowered if not any(other in k for other in lowered - {k})))
         self._stems = _stems(self._keywords)
+        self._by_stem: dict[bytes, list[bytes]] = {}
+        for keyword in self._keywords:
+            self._by_stem.setdefault(next(stem for stem in self._stems if stem in keyword), []).append(keyword)
 
     def may_matter(self, data: bytes) -> bool:
         """Whether any keyword occurs in the data."""
         lowered = data.lower()
-        if not any(stem in lowered for stem in self._stems):
-            return not self._keywords
-        return any(keyword in lowered for keyword in self._keywords)
+        for stem, keywords in self._by_stem.items():
+            if stem in lowered and any(keyword in lowered for keyword in keywords):
+                return True
+        return not self._keywords
 
 
 def _stems(keywords: tuple[bytes, ...]) -> tuple[bytes, ...]:
