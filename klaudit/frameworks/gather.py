@@ -14,6 +14,7 @@ from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch, excepts, fits
 from klaudit.frameworks.rules import Framework, NeverExisted
+from klaudit.frameworks.systems.dotlist import typed
 from klaudit.frameworks.systems.keys import dotted_keys, read_keys
 from klaudit.model import Problem
 from klaudit.readers.document import Command, ConfigObject, PythonDocument, ShellDocument, TreeDocument, Word
@@ -248,11 +249,10 @@ class Gatherer:
                 if launch is not None:
                     gathered.launches.append(launch)
         elif item.kind in ("overrides", "assignments", "dict"):
-            names = frozenset(setting.name.lstrip("+~") for setting in item.settings)
+            settings = typed(item.settings) if item.kind == "overrides" else item.settings
+            names = frozenset(setting.name.lstrip("+~") for setting in settings)
             for match in self._best(self._index.naming(names), source.path)[:1]:
-                gathered.launches.append(
-                    self._configurer.of_overrides(match, item.settings, item.span, source, item.symbol)
-                )
+                gathered.launches.append(self._configurer.of_overrides(match, settings, item.span, source, item.symbol))
 
     def _base(self, item: ConfigObject, document: PythonDocument) -> Lineage | None:
         for base in item.bases:

@@ -124,6 +124,19 @@ def test_flags(tmp_path: Path) -> None:
     assert fixed(made) == text.replace("  --use_kl_loss \\\n", "").replace("k3", "k1")
 
 
+def test_lists_of_overrides_in_code(tmp_path: Path) -> None:
+    text = (
+        "from hydra import compose\nconfig = compose('ppo_trainer', overrides=[\n    'algorithm.adv_estimator=gae',\n"
+        "    'actor_rollout_ref.actor.use_kl_loss=True',  # on\n])\n"
+        "other = compose('ppo_trainer', overrides=['algorithm.adv_estimator=gae', 'actor_rollout_ref.actor.use_kl_loss=False'])\n"
+    )
+    made = planned(tmp_path, {"run.py": text})
+    assert fixed(made, "run.py") == text.replace(
+        "    'actor_rollout_ref.actor.use_kl_loss=True',  # on\n",
+        "    'algorithm.use_kl_in_reward=True',\n    'actor_rollout_ref.actor.use_kl_loss=False',  # on\n",
+    )
+
+
 # --- choices --------------------------------------------------------------------------------------------------------------------------
 
 

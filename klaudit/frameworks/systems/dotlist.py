@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from klaudit.frameworks.systems.layered import LayeredConfiguration
 from klaudit.model import Setting, Unknown, Value
@@ -27,8 +28,19 @@ def parse_dotlist(words: Iterable[Word]) -> list[Setting]:
     return settings
 
 
+def typed(settings: Iterable[Setting]) -> list[Setting]:
+    """Settings that were given as `key=value` texts, with the values that the program makes of them; flags stay text."""
+    return [
+        setting if setting.raw.startswith("-") else replace(setting, value=_value(setting.value))
+        for setting in settings
+    ]
+
+
 def _parsed(word: Word) -> Value:
-    value = value_of(word)
+    return _value(value_of(word))
+
+
+def _value(value: Value) -> Value:
     if not isinstance(value, str):
         return value
     text = value.strip()
