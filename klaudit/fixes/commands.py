@@ -77,18 +77,24 @@ class Commands:
         self._move_to(_home(self._resolution.launch.head.path, touched or self._words))
         changed: list[tuple[Setting, str]] = []
         added: list[str] = []
+        carried: Entry | None = None
         for entry in wish.write:
             given = self._given(entry.name)
             text = self._rewritten(given[-1], entry) if given else None
             if text is not None:
                 changed.append((given[-1], text))
+            elif not given and any(self._renamed(slot, entry) is not None for slot in slots):
+                carried = entry
             else:
                 added.append(self._word(entry))
         edits: list[Edit] = []
         gone: list[Place] = []
         for setting in sorted(slots, key=lambda each: each.span.start):  # what is taken away makes room for what is new
             place = self._place(setting)
-            if added and not (place.outer and " " in added[0]) and setting in self._in_reach:
+            if (renamed := self._renamed(setting, carried)) is not None:
+                carried = None
+                edits.append(place.replace(renamed, ()))
+            elif added and not (place.outer and " " in added[0]) and setting in self._in_reach:
                 edits.append(place.replace(added.pop(0), ()))
             else:
                 gone.append(place)
@@ -173,7 +179,24 @@ class Commands:
         key, equals, value = inside.partition("=")
         if not equals or key.lstrip("+") != setting.name:
             return None
-        return f"{quote}{key}={_requoted(value, self._value(entry, place))}{quote}"
+        new = self._value(entry, place)
+        if not quote or isinstance(
+            entry.value, str
+        ):  # quotes within quotes are the program's own: they would make a text of `False`
+            new = _requoted(value, new)
+        return f"{quote}{key}={new}{quote}"
+
+    def _renamed(self, setting: Setting, entry: Entry | None) -> str | None:
+        """The word of the setting that `entry` is to be like, under the new name and with the value as it stands."""
+        if entry is None or entry.like is None or entry.like.span != setting.span or self._system == "flags":
+            return None
+        raw = self._place(setting).text
+        key, equals, value = raw.partition("=")
+        opening = key[: len(key) - len(key.lstrip("\"'+"))]
+        if not equals or key != opening + setting.name:
+            return None
+        plus = "+" if self._system == "hydra" and self._is_absent(entry.name) else ""
+        return f"{opening.rstrip('+')}{plus}{entry.name}={value}"
 
     def _word(self, entry: Entry) -> str:
         """A new word, in the spelling of this system."""

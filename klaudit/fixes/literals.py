@@ -7,7 +7,7 @@ import re
 from typing import Literal, TypeAlias
 
 from klaudit.fixes.page import CannotEditError
-from klaudit.model import Value
+from klaudit.model import Unknown, Value
 from klaudit.readers.document import ScalarNode
 from klaudit.readers.scalars import resolve_scalar
 
@@ -27,6 +27,8 @@ def spell(value: Value, language: Language, *, capitals: bool = True) -> str:
         return _number(value, language)
     if value is None:
         return {"python": "None", "toml": '""'}.get(language, "null")
+    if isinstance(value, Unknown):
+        raise CannotEditError(f"the value of {', '.join(value.hangs_on)} is not known and cannot be copied")
     if not isinstance(value, str):
         raise CannotEditError(f"{value!r} is no plain value")
     if language == "word":
