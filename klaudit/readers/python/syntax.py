@@ -13,7 +13,7 @@ from klaudit.readers.python.grammar import in_older_grammar
 from klaudit.readers.python.lexer import LexError
 from klaudit.readers.source import Source, UnreadableError
 
-MAX_BYTES = 5_000_000  # a tree takes some 60 times the text; the largest hand-written modules have half a megabyte
+MAX_BYTES = 1_500_000  # a tree can take 500 times the text; the largest hand-written modules have half a megabyte
 MAX_RAW = 200  # characters kept of a value's spelling
 
 _BOM = b"\xef\xbb\xbf"
@@ -70,7 +70,7 @@ class Module:
 def parse(source: Source) -> Module:
     """The module in `source`.  Raises UnreadableError, with the line, for what is not Python, is too large or nested too deep."""
     if len(source.data) > MAX_BYTES:
-        raise UnreadableError(f"Python source larger than {MAX_BYTES // 1_000_000} MB")
+        raise UnreadableError(f"Python source larger than {MAX_BYTES / 1_000_000} MB")
     source = _in_utf8(source)
     data = source.data
     try:
