@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,12 @@ if TYPE_CHECKING:
     help="What to write to standard output.",
 )
 @click.option(
+    "--verify",
+    "is_verified",
+    is_flag=True,
+    help="Also compute, on tensors, the gradient's bias before and after (needs torch).",
+)
+@click.option(
     "--summary", type=click.Path(dir_okay=False), metavar="FILE", help="Write what changes and what to watch to a file."
 )
 @click.pass_context
@@ -66,6 +73,7 @@ def command(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     format_name: str,
+    is_verified: bool,
     summary: str | None,
 ) -> None:
     """Migrate the biased KL penalties below PATHs: by default to k1 in the reward, outside group-std normalisation.
@@ -73,14 +81,23 @@ def command(
     Shows a patch that `git apply` takes, and what changes in effect: in a pipe the patch alone is standard output.  Every change is
     proven before it is shown: the edited files are read again, the promised set-up must result and nothing else may change.
     """
+    if is_verified and find_spec("torch") is None:
+        raise Failure("--verify needs PyTorch: pip install 'klaudit[tensor]'")
     session = Session.start(given, select=select, ignore=ignore)
+    request = Request(target, keep_std, unsafe)
     ctx.exit(
-        run(session, Request(target, keep_std, unsafe), is_write=is_write, format_name=format_name, summary=summary)
+        run(session, request, is_write=is_write, format_name=format_name, is_verified=is_verified, summary=summary)
     )
 
 
 def run(
-    session: Session, request: Request, *, is_write: bool, format_name: str = "text", summary: str | None = None
+    session: Session,
+    request: Request,
+    *,
+    is_write: bool,
+    format_name: str = "text",
+    is_verified: bool = False,
+    summary: str | None = None,
 ) -> int:
     """Plans, writes if asked to, and tells.  Returns the exit status."""
     if session.configuration.options.stdin is not None and is_write:
@@ -90,6 +107,11 @@ def run(
         _apply(plan)
     view = view_of(session.targets, session.given)
     _tell(plan, view, is_write=is_write, format_name=format_name)
+    if is_verified and plan.migrations:
+        from klaudit.reports.effects import effects
+
+        for line in effects(plan, view):
+            click.echo(line, nl=False, err=True)
     if summary is not None:
         _summarise(plan, view, summary, is_write=is_write)
     if plan.problems:
