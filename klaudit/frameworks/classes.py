@@ -31,6 +31,8 @@ class Classes:
         self._programs = programs
         self._index = index
         self._documents: dict[str, PythonDocument | None] = {}
+        self._asked: PythonDocument | None = None
+        self._defined: dict[str, ConfigObject] = {}
 
     def lineage(self, symbol: str, document: PythonDocument) -> Lineage | None:
         """The framework classes that `symbol`, as named in `document`, is or derives from."""
@@ -55,7 +57,9 @@ class Classes:
         if matches := self._index.classes(symbol):
             return Lineage(tuple(matches), (), symbol)
         here = (symbol, document.source.path)
-        if depth > _MAX_LINEAGE or not symbol.endswith(_NAMES) or here in barren:
+        if depth > _MAX_LINEAGE or here in barren:
+            return None
+        if not symbol.endswith(_NAMES) and self._class_in(document, symbol) is None:
             return None
         barren.add(here)
         found = self._definition(symbol, document)
@@ -72,7 +76,7 @@ class Classes:
     def _definition(
         self, symbol: str, document: PythonDocument, hops: int = 0
     ) -> tuple[ConfigObject, PythonDocument] | None:
-        if local := _class_in(document, symbol):
+        if local := self._class_in(document, symbol):
             return local, document
         module, _, name = symbol.rpartition(".")
         path = self._programs.module(module, document.source.path) if module else None
@@ -81,11 +85,14 @@ class Classes:
         home = self.document(path)
         if home is None:
             return None
-        if defined := _class_in(home, name):
+        if defined := self._class_in(home, name):
             return defined, home
         again = dict(home.imports).get(name)  # re-exported
         return self._definition(again, home, hops + 1) if again and hops < _MAX_LINEAGE else None
 
-
-def _class_in(document: PythonDocument, name: str) -> ConfigObject | None:
-    return next((each for each in document.objects if each.kind == "class" and each.symbol == name), None)
+    def _class_in(self, document: PythonDocument, name: str) -> ConfigObject | None:
+        """A class that the document itself defines; remembered for the document asked last, whose every call asks."""
+        if self._asked is not document:
+            self._asked = document
+            self._defined = {each.symbol: each for each in reversed(document.objects) if each.kind == "class"}
+        return self._defined.get(name)

@@ -14,7 +14,7 @@ from klaudit.frameworks.pins import pins_in_text
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import ClassMatch, FileMatch, ProgramMatch
 from klaudit.frameworks.rules import Condition, Framework, Trainer
-from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused
+from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused, Unseen
 from klaudit.frameworks.systems.program import ProgramConfigurer
 from klaudit.frameworks.versions import VersionRange, parse_version
 from klaudit.model import FrameworkVersion, Setting, SetupKind, Span, Value
@@ -65,7 +65,10 @@ class Configurer:
         if only_with and not any(setting.name in only_with for setting in own):
             return None
         inherited = {setting.name: setting for setting in (_prefixed(each, prefix) for each in lineage.inherited)}
-        configuration = LayeredConfiguration(own, inherited)
+        configuration: Configuration = LayeredConfiguration(own, inherited)
+        if item.kind == "call" and item.open:  # `**given` may hold any of what is not spelled out
+            place = _callee(item, source)
+            configuration = Unseen(LayeredConfiguration(own), f"what {', '.join(item.open)} holds", place)
         if not _says(configuration, match.config_class.when, match.trainer):
             return None
         return Launch(

@@ -162,7 +162,10 @@ def _refused_prefix(trainer: Trainer, overrides: Iterable[Word], version: Framew
     for word in overrides:
         text = word.shown
         key = text.partition("=")[0]
-        if text.startswith(("++", "~")):
+        if text.startswith("~"):
+            exists.update(dict.fromkeys((each for each in exists if f"{each}.".startswith(f"{key[1:]}.")), False))
+            continue
+        if text.startswith("++"):
             continue
         if text.startswith("+") and exists.get(key[1:]):
             return f"{key[1:]} is already in the config of {version.value}: it takes no + there", key[1:]

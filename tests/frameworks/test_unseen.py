@@ -1,0 +1,85 @@
+"""What a launch or a call takes from where nobody can look is unknown; what stands beside it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from klaudit.configuration import Options
+from klaudit.engine import scan
+from klaudit.model import Term
+
+_CALL = "from trl import GRPOConfig\n"
+
+
+def only_term(tree: Path, name: str, content: str) -> Term:
+    (tree / name).write_text(content, encoding="utf-8")
+    (setup,) = (setup for setup in scan([str(tree)], Options(jobs=1)).setups if setup.path == name)
+    (term,) = setup.terms
+    return term
+
+
+@pytest.mark.parametrize(
+    ("command", "coefficient", "active"),
+    [
+        ("trl grpo --config /data/c.yaml", None, None),
+        ("trl grpo --config other.yaml", None, None),
+        ("trl grpo --config $(ls *.yaml)", None, None),
+        ("trl grpo --config other.yaml --beta 0.2", 0.2, True),
+        ("trl grpo --config other.yaml --beta 0", 0.0, False),
+        ("trl grpo --config c.yaml", 0.001, True),
+        ("trl grpo --config $PWD/configs/c.yaml", 0.5, True),
+        ("trl grpo --config /data/repo/configs/c.yaml", 0.5, True),
+        ("trl grpo", 0.0, False),
+        ("trl grpo --config broken.yaml", 0.0, False),
+        ("trl grpo --config broken.yaml --beta 0.2", 0.2, False),  # it stops before training
+    ],
+)
+def test_the_config_that_a_command_names(
+    tmp_path: Path, command: str, coefficient: float | None, active: bool | None
+) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "c.yaml").write_text("beta: 0.5\n", encoding="utf-8")
+    (tmp_path / "c.yaml").write_text("beta: 1e-3\n", encoding="utf-8")
+    (tmp_path / "broken.yaml").write_text("beta: [\n", encoding="utf-8")
+    term = only_term(tmp_path, "a.sh", command + "\n")
+    assert (term.coefficient, term.active) == (coefficient, active)
+
+
+@pytest.mark.parametrize(
+    ("code", "coefficient", "active"),
+    [
+        ("c = GRPOConfig(**load())", None, None),
+        ("c = GRPOConfig(**vars(parser.parse_args()))", None, None),
+        ("c = GRPOConfig(beta=0.2, **load())", 0.2, True),
+        ("c = GRPOConfig(**load())\nc.beta = 0.2", 0.2, True),
+        ("c = GRPOConfig(**{'beta': 0.2})", 0.2, True),
+        ("c = GRPOConfig(**{'run_name': 'x'})", 0.0, False),
+        ("class Mine(GRPOConfig):\n    beta: float = 0.2\nc = Mine(**load())", None, None),
+        ("class Mine(GRPOConfig):\n    beta: float = 0.2\nc = Mine(run_name='x')", 0.2, True),
+        ("class Mine(GRPOConfig):\n    pass\nc = Mine(beta=0.3)", 0.3, True),
+    ],
+)
+def test_the_keywords_that_a_call_unpacks(
+    tmp_path: Path, code: str, coefficient: float | None, active: bool | None
+) -> None:
+    term = only_term(tmp_path, "a.py", _CALL + code + "\n")
+    assert (term.coefficient, term.active) == (coefficient, active)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "active"),
+    [
+        ("~{0}", False),
+        ("~{0} +{0}=True", True),
+        ("+{0}=True", False),  # Hydra refuses to add what is there
+        ("~actor_rollout_ref.actor +{0}=True", True),
+    ],
+)
+def test_what_is_deleted_may_be_added_again(tmp_path: Path, overrides: str, active: bool) -> None:
+    command = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+    name = "actor_rollout_ref.actor.use_kl_loss"
+    (tmp_path / "a.sh").write_text(command + overrides.format(name) + "\n", encoding="utf-8")
+    (setup,) = scan([str(tmp_path)], Options(jobs=1)).setups
+    assert any(term.active for term in setup.terms) is active
