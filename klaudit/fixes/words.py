@@ -16,6 +16,7 @@ _BEFORE = re.compile(rb"(?:[ \t]|\\?\r?\n)*\Z")
 _AFTER = re.compile(rb"(?:[ \t]|\\?\r?\n)*")
 _GAP = re.compile(rb"(?:[ \t]|\\?\r?\n)+")
 _COMMENT = re.compile(rb"[ \t]+#")
+_MORE_ON_LINE = re.compile(rb"[ \t]+(?![ \t\r\n#)]|\\\r?\n|\Z)")
 _LAST_LINE = re.compile(rb"[ \t]*(\\?)(\r?\n)([ \t]*)\Z")
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/@%+=-]+")
 _FARTHEST = 4_000  # bytes that are looked back over for the start of a separator
@@ -65,6 +66,9 @@ def remove(page: Page, start: int, end: int) -> Edit:
     comment = _COMMENT.match(data, end)
     if comment and b"\n" in before:
         return page.edit(start, comment.end() - 1, "")
+    others = _MORE_ON_LINE.match(data, end)
+    if others and b"\n" in before:  # the line goes on: its start stays, since a comment may end the line above
+        return page.edit(start, others.end(), "")
     if before:
         return page.edit(start - len(before), end, "")
     after = _AFTER.match(data, end)
