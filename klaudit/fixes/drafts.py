@@ -48,7 +48,7 @@ class Draft:
             self.edits, self.notes = edits_of(left, self.resolution, pages)
             if base is not None and left is not self.wish:
                 self.edits = [*self.edits, *base.edits]
-        except (CannotEditError, UnreadableError) as error:
+        except (CannotEditError, UnreadableError, UnicodeError) as error:
             self.edits, self.why = [], str(error)
 
     def overrule(self, pages: Pages, why: str) -> None:

@@ -32,6 +32,7 @@ class Keys:
         self._given = resolution.launch.configuration.given
         self._language: Language = _LANGUAGES.get(self._page.path.rpartition(".")[2].lower(), "yaml")
         self._root = self._mapping_with(resolution.launch.head.start)
+        self._homes = self._find_homes()
         self._line_end = "\r\n" if b"\r\n" in self._page.data else "\n"
 
     def edits(self, wish: Wish) -> list[Edit]:
@@ -39,12 +40,12 @@ class Keys:
         edits: list[Edit] = []
         missing: list[Entry] = []
         for entry in wish.write:
-            given = self._given(entry.name)
+            given = self._own(entry.name)
             if given:
                 edits.append(self._replace(given[-1], entry))
             else:
                 missing.append(entry)
-        taken = [setting for name in wish.remove for setting in self._given(name)]
+        taken = [setting for name in wish.remove for setting in self._own(name)]
         listed = [setting for setting in taken if self._is_listed(setting)]
         edits += items.remove_all(self._page, [(setting.span.start, setting.span.end) for setting in listed])
         lines = [self._remove_line(setting) for setting in taken if setting not in listed]
@@ -77,11 +78,28 @@ class Keys:
             text = f"'{entry.value}'"
         return self._page.edit(span.start, span.end, text)
 
+    def _own(self, name: str) -> list[Setting]:
+        """The entries of this name that are written where they take effect; what a merge key brings in serves others too."""
+        given = self._given(name)
+        return [setting for setting in given if self._homes.get(setting.span.start, (None, ""))[1] == name]
+
     def _is_listed(self, setting: Setting) -> bool:
         """Whether an entry stands in a flow mapping or an inline table."""
-        start = setting.span.start
-        line = self._page.data.rfind(b"\n", 0, start) + 1
-        return self._language == "json" or bool(self._page.data[line:start].removeprefix(b"\xef\xbb\xbf").strip())
+        return self._page.data.startswith(b"{", self._homes[setting.span.start][0].start)
+
+    def _find_homes(self) -> dict[int, tuple[MappingNode, str]]:
+        """The mapping that each key is written in and its dotted name there, by the place of the key."""
+        homes: dict[int, tuple[MappingNode, str]] = {}
+        pending = [(self._root, "")]
+        while pending:
+            mapping, above = pending.pop()
+            for key in mapping.entries:
+                if mapping.start <= key.key_start <= mapping.end and key.key_start not in homes:
+                    name = f"{above}.{key.key}" if above else key.key
+                    homes[key.key_start] = (mapping, name)
+                    if isinstance(key.value, MappingNode):
+                        pending.append((key.value, name))
+        return homes
 
     def _remove_line(self, setting: Setting) -> Edit:
         data, start, end = self._page.data, setting.span.start, setting.span.end
@@ -158,11 +176,11 @@ class Keys:
         if not scalars:
             raise CannotEditError("the table holds no key beside which another one could be put")
         data, last = self._page.data, scalars[-1]
-        indent = _indent(data, last.key_start)
+        above = data[data.rfind(b"\n", 0, last.key_start) + 1 : last.key_start].decode("utf-8")  # blanks, or `table.`
         end = _LINE_END.match(data, last.value.end)
         stop = end.end() if end else len(data)
         stop -= data[stop - 1 : stop] == b"\r"
-        lines = [f"{indent}{'.'.join(rest)} = {self._text(entry)}" for rest, entry in entries]
+        lines = [f"{above}{'.'.join(rest)} = {self._text(entry)}" for rest, entry in entries]
         return self._page.edit(stop, stop, "".join(self._line_end + line for line in lines))
 
     # --- text -----------------------------------------------------------------------------------------------------------------------------
@@ -226,8 +244,9 @@ class Keys:
 
 
 def _is_own(parent: MappingNode, child: MappingNode) -> bool:
-    """Whether a mapping is written where it is used: an alias or a merged one changes elsewhere too."""
-    return parent.start <= child.start and all(child.start <= key.key_start <= child.end for key in child.entries)
+    """Whether a mapping is written where it is used: an alias changes elsewhere too."""
+    own = any(child.start <= key.key_start <= child.end for key in child.entries)
+    return parent.start <= child.start and (own or not child.entries)
 
 
 def _last_plain(own: Sequence[Key]) -> Key:

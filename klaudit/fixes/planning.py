@@ -12,7 +12,7 @@ from klaudit.fixes.choice import alternatives, choose
 from klaudit.fixes.drafts import Draft, write_together
 from klaudit.fixes.migration import Plan, Request, Unchanged
 from klaudit.fixes.proving import Prover
-from klaudit.fixes.snapshot import READING, Trained, problem_of, resolutions, trained
+from klaudit.fixes.snapshot import Trained, problem_of, resolutions, trained
 from klaudit.fixes.wish import Pages
 from klaudit.frameworks.migrate import Impossible
 from klaudit.frameworks.resolve import Resolution
@@ -77,9 +77,10 @@ class _Planner:
                 self._before[path] = [
                     self._launch(path, at, resolution) for at, resolution in enumerate(resolutions(self._scanner, path))
                 ]
-            except READING as error:
+            except Exception as error:  # nothing that stands in one file may keep the others from being fixed
                 self.plan.problems.append(problem_of(path, error))
                 self._before.pop(path, None)
+                self._drafts = [draft for draft in self._drafts if draft.path != path]
             if progress is not None:
                 progress(done, len(files))
 

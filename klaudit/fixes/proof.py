@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from klaudit.fixes.migration import Migration
-from klaudit.fixes.snapshot import READING, Trained, resolutions, trained
+from klaudit.fixes.snapshot import Trained, resolutions, trained
 from klaudit.model import Setup, Value
 from klaudit.scanner import Scanner
 
@@ -28,7 +28,7 @@ def snapshot(scanner: Scanner, paths: Iterable[str]) -> dict[str, list[Trained]]
     for path in paths:
         try:
             files[path] = [trained(resolution) for resolution in resolutions(scanner, path)]
-        except READING:
+        except Exception:  # an edit that makes a file unreadable, in whatever way, is refused
             files[path] = []
     return files
 

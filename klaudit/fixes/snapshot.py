@@ -57,6 +57,9 @@ def problem_of(path: str, error: Exception) -> Problem:
     """A file that could not be read, as a row of errors."""
     if isinstance(error, RecursionError):
         return Problem(path, None, "nested too deeply")
+    if not isinstance(error, READING):
+        message = f"internal error, please report it: {type(error).__name__}: {error}"
+        return Problem(path, None, message)
     return Problem(path, getattr(error, "line", None), getattr(error, "strerror", None) or str(error))
 
 

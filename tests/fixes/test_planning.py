@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -137,6 +138,29 @@ def test_lists_of_overrides_in_code(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # the value of the coefficient is moved as it is written
+        ("kl_loss_coef=`cat coef`", "algorithm.kl_ctrl.kl_coef=`cat coef`"),
+        ("kl_loss_coef=${1:-0.01}", "algorithm.kl_ctrl.kl_coef=${1:-0.01}"),
+        ("kl_loss_coef=1e-2", "algorithm.kl_ctrl.kl_coef=1e-2"),
+    ],
+)
+def test_the_coefficient_moves_as_it_is_written(tmp_path: Path, text: str, expected: str) -> None:
+    actor = "actor_rollout_ref.actor"
+    made = planned(tmp_path, {"run.sh": f"{HEAD} {actor}.use_kl_loss=True {actor}.{text} > log 2>&1 &\n"})
+    assert f" {expected} > log 2>&1 &\n" in fixed(made)
+
+
+def test_quotes(tmp_path: Path) -> None:
+    """Quotes within quotes are the program's own, and would make a text of a boolean."""
+    actor = "actor_rollout_ref.actor"
+    made = planned(tmp_path, {"run.sh": f"{HEAD} \"{actor}.use_kl_loss='True'\" '{actor}.kl_loss_coef=\"0.01\"'\n"})
+    assert f'"{actor}.use_kl_loss=False"' in fixed(made)
+    assert "'algorithm.kl_ctrl.kl_coef=\"0.01\"'" in fixed(made)
+
+
 # --- choices --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +225,49 @@ def flat(node: Any, name: str = "") -> dict[str, Any]:
     }
 
 
+def test_what_a_merge_key_brings_in_is_overruled_beside_it(tmp_path: Path) -> None:
+    text = (
+        "base: &base\n  use_kl_loss: true\n  kl_loss_coef: 0.01\nactor_rollout_ref:\n  actor:\n    <<: *base\n"
+        "    kl_loss_type: low_var_kl\n    clip: 0.2\nalgorithm:\n  adv_estimator: gae\n"
+    )
+    made = planned(tmp_path, {"own.yaml": text})
+    after = yaml.safe_load(fixed(made, "own.yaml"))
+    assert after["base"] == {"use_kl_loss": True, "kl_loss_coef": 0.01}
+    assert after["actor_rollout_ref"]["actor"] == {"use_kl_loss": False, "kl_loss_coef": 0.01, "clip": 0.2}
+    assert after["algorithm"]["kl_ctrl"] == {"kl_coef": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        (
+            "own.yaml",
+            "{algorithm: {adv_estimator: gae,   # est\n   gamma: 1.0},\n actor_rollout_ref: {actor: {\n    use_kl_loss: true,\n    kl_loss_coef: 0.01}}}\n",
+            "{algorithm: {adv_estimator: gae,   # est\n   gamma: 1.0,\n   use_kl_in_reward: true,\n   kl_ctrl: {kl_coef: 0.01}},\n"
+            " actor_rollout_ref: {actor: {\n    use_kl_loss: false}}}\n",
+        ),
+        (
+            "own.toml",
+            'algorithm.adv_estimator = "gae"\nactor_rollout_ref.actor.use_kl_loss = true # on\n',
+            'algorithm.adv_estimator = "gae"\nalgorithm.use_kl_in_reward = true\nactor_rollout_ref.actor.use_kl_loss = false # on\n',
+        ),
+        (
+            "own.json",
+            '{\r\n\t"actor_rollout_ref": {"actor": {"kl_loss_coef": 0.01, "use_kl_loss": true}},\r\n\t"algorithm": {}\r\n}\r\n',
+            '{\r\n\t"actor_rollout_ref": {"actor": {"use_kl_loss": false}},\r\n'
+            '\t"algorithm": {"use_kl_in_reward": true, "kl_ctrl": {"kl_coef": 0.01}}\r\n}\r\n',
+        ),
+        (
+            "own.yaml",
+            "\ufeffactor_rollout_ref:\n  actor:\n    use_kl_loss: true\nalgorithm:\n  adv_estimator: gae",
+            "\ufeffactor_rollout_ref:\n  actor:\n    use_kl_loss: false\nalgorithm:\n  adv_estimator: gae\n  use_kl_in_reward: true",
+        ),
+    ],
+)  # fmt: skip
+def test_styles_are_kept(tmp_path: Path, name: str, text: str, expected: str) -> None:
+    assert fixed(planned(tmp_path, {name: text}), name) == expected
+
+
 def test_new_mappings_where_the_last_line_goes(tmp_path: Path) -> None:
     """The algorithm section is missing, and the last key of the only section is one that goes."""
     for end in ("", "\n"):
@@ -212,7 +279,7 @@ def test_new_mappings_where_the_last_line_goes(tmp_path: Path) -> None:
         )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(configs())
 def test_yaml_says_the_same_but_for_what_was_to_change(tmp_path: Path, text: str) -> None:
     made = planned(tmp_path, {"own.yaml": text})
@@ -247,3 +314,13 @@ def test_values_that_stand_for_others_too(tmp_path: Path) -> None:
     assert "other would change" in whys(anchored)
     aliased = planned(tmp_path, {"own.yaml": text.format("*on", "*on")})
     assert yaml.safe_load(fixed(aliased, "own.yaml"))["other"] is True
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    (tmp_path / "broken.yaml").write_bytes(b"use_kl_loss: \xff\xfe\nkl_loss_coef: [")
+    (tmp_path / "deep.json").write_text("[" * 5000 + '"use_kl_loss"' + "]" * 5000)
+    (tmp_path / "latin.sh").write_bytes(b"# \xe9\n" + HEAD.encode() + b" actor_rollout_ref.actor.use_kl_loss=True\n")
+    made = planned(tmp_path, {"run.sh": f"{HEAD} actor_rollout_ref.actor.use_kl_loss=True\n"})
+    assert "run.sh" in made.contents
+    assert {problem.path for problem in made.problems} >= {"broken.yaml"}
+    assert not any("internal error" in problem.message for problem in made.problems)
