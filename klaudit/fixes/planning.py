@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Sequence
 
 from klaudit.configuration import Options
-from klaudit.discover import list_files, locate
+from klaudit.discover import discover, list_files, locate
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.selection import Selection
 from klaudit.fixes.choice import alternatives, choose
@@ -45,7 +46,7 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
     targets = locate(paths, options)
     found = list_files(targets, options)
     tree = Tree(targets.root, dict(targets.overlay))
-    planner = _Planner(tree, found.files, options, request)
+    planner = _Planner(tree, found.files, options, request, is_part=targets.folders != (".",))
     planner.plan.problems += [*targets.problems, *found.problems]
     planner.look(found.files, progress)
     planner.write()
@@ -53,10 +54,13 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
 
 
 class _Planner:
-    def __init__(self, tree: Tree, files: Sequence[str], options: Options, request: Request) -> None:
+    def __init__(
+        self, tree: Tree, files: Sequence[str], options: Options, request: Request, *, is_part: bool = False
+    ) -> None:
         self.plan = Plan(root=tree.root)
         self._tree = tree
         self._files = files
+        self._is_part = is_part
         self._options = options
         self._request = request
         self._scanner = Scanner(tree, files, options)
@@ -98,12 +102,29 @@ class _Planner:
         """Edits for all of them, as far as they can be proven."""
         write_together(self._drafts, self._pages)
         self.plan.unchanged += [_refused(draft, draft.why) for draft in self._drafts if draft.why]
+        self._look_further()
         prover = Prover(self._scanner, self._files, self._options, self._before, self._pages)
         proven = prover.prove([draft for draft in self._drafts if not draft.why])
         self.plan.migrations = proven.migrations
         self.plan.unchanged += [_refused(draft, why) for draft, why in proven.refused]
         self.plan.contents = proven.contents
         self.plan.originals = proven.originals
+
+    def _look_further(self) -> None:
+        """Where only some files of the tree were named, launches of the others that may share what is edited have a say too."""
+        edited = {edit.path for draft in self._drafts for edit in draft.edits}
+        stems = {posixpath.splitext(posixpath.basename(path))[0].encode() for path in edited}
+        for path in discover(self._tree.root, self._options) if stems and self._is_part else ():
+            if path in self._before:
+                continue
+            try:
+                source = self._tree.source(path)
+                if source is None or not any(stem in source.data for stem in stems):
+                    self._tree.forget(path)
+                else:
+                    self._before[path] = [trained(resolution) for resolution in resolutions(self._scanner, path)]
+            except Exception:  # it was not asked for, and cannot be shown to change
+                continue
 
     def _mended(self, resolution: Resolution) -> tuple[str, ...]:
         """The selected findings of a launch that another set-up mends; notes only where the user selects."""

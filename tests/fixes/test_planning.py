@@ -94,6 +94,17 @@ def test_words_of_a_sourced_file_that_another_launch_needs_are_overruled_in_the_
     assert "two.sh" in made.migrations[0].notes[0]
 
 
+def test_a_file_that_was_not_named_has_a_say_too(tmp_path: Path) -> None:
+    files = {
+        ".git/HEAD": "",
+        "common.sh": "KL=(actor_rollout_ref.actor.use_kl_loss=True)\n",
+        "one.sh": f'source common.sh\n{HEAD} "${{KL[@]}}"\n',
+        "two.sh": f'source common.sh\n{HEAD} "${{KL[@]}}" actor_rollout_ref.actor.use_kl_loss=False\n',
+    }
+    planned(tmp_path, files)
+    assert set(plan([str(tmp_path / "one.sh")], Options(), Request()).contents) == {"one.sh"}
+
+
 def test_words_of_a_sourced_file_that_all_launches_change(tmp_path: Path) -> None:
     files = {
         "common.sh": "KL=(actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.actor.kl_loss_coef=0.01)\n",
