@@ -51,16 +51,19 @@ class AssignmentReader:
             )
 
     def _attach(self, change: Change) -> None:
+        sets_keys = change.how in (*_SETTERS, *_UPDATES, "setdefault")
         at = Place(change.scope, change.block, position_of(change.node))
         found = reaching(change.root, at, self.evaluator.runs)
         binding = found.binding if found is not None else None
         index = self.made.get(id(binding.value)) if binding is not None and binding.value is not None else None
         if index is not None and not _takes_attributes(self.objects[index]):
             index = None
+        if index is None and not sets_keys:
+            return
         condition = self._condition(change, binding.block if binding is not None else None)
         if condition is None:
             return
-        if index is not None and change.how not in (*_SETTERS, *_UPDATES, "setdefault"):
+        if index is not None and not sets_keys:
             pairs = self._removed(change, self.objects[index], at)
             unseen: tuple[str, ...] = ()
         else:

@@ -43,6 +43,7 @@ _CHILDREN: dict[type[ast.expr], tuple[str, ...]] = {  # of those that are only p
     ast.Slice: ("lower", "upper", "step"),
 }
 _TEXTS = (ast.Constant, ast.JoinedStr)
+_COMMAND_TYPES = frozenset({ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call})
 
 
 class ExpressionWalker:
@@ -112,7 +113,7 @@ class ExpressionWalker:
     def assigned(self, value: ast.expr, target: str, place: Place) -> None:
         """Notes that `value` is bound to `target`; a text that starts like a command line is a site of its own."""
         self.targets[id(value)] = target
-        if self._is_command_line(value):
+        if type(value) in _COMMAND_TYPES and self._is_command_line(value):
             self.facts.texts.append(Site(value, place, target))
 
     def change(
@@ -185,9 +186,7 @@ class ExpressionWalker:
 
     def _is_command_line(self, node: ast.expr) -> bool:
         """Whether an expression begins, in the source, with a text whose first word starts programs."""
-        if not isinstance(node, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)):
-            return False
-        first: ast.expr = node
+        first = node
         while isinstance(first, ast.BinOp):
             first = first.left
         if isinstance(first, ast.Call):  # " ".join(["python", ...]), "python ...".format(...), dedent("...")
