@@ -1,5 +1,7 @@
 """`python -m klaudit`."""
 
+import sys
+
 from klaudit.cli import main
 
-main()
+sys.exit(main())
