@@ -22,11 +22,13 @@ WORD_KEYS = frozenset({"command", "args", "entrypoint", "cmd"})  # items are wor
 ENVIRONMENT_KEYS = frozenset({"env", "envs", "environment", "variables"})
 
 _LAUNCHERS = (
-    r"python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|trl|env|cd|export|source|set|make|"
+    r"python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|env|cd|export|source|set|make|"
     r"pip[\d]*|conda|docker|sudo|git|exec|echo|mkdir|if|for"
 )
-_COMMAND_LINE = re.compile(rf"\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:\S*/)?(?:{_LAUNCHERS})\s+\S")
-_STARTS_PROGRAM = re.compile(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|srun|mpirun|trl)")
+_COMMAND_LINE = re.compile(
+    rf"\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:\S*/)?(?:(?:{_LAUNCHERS})\s+\S|[\w-]+(?: [\w./-]+){{0,3}} --[a-z])"
+)
+_PROGRAM = re.compile(r"[\w./][\w./-]*")
 _SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh")
 _EXPRESSION = re.compile(rb"\$\{\{\s*(?P<inner>.*?)\s*\}\}")
 _VARIABLE = re.compile(rb"(?:env|vars)\.(?P<name>[A-Za-z_]\w*)")
@@ -117,7 +119,7 @@ def _words(
             if script is not None:
                 found.append(_embedded(script, path, environment))
             return
-    if _STARTS_PROGRAM.fullmatch(texts[0]) or _SHELL.fullmatch(texts[0]):
+    if len(texts) > 1 and _PROGRAM.fullmatch(texts[0]):
         line = _command_line(source, words)
         if line is not None:
             found.append(_embedded(line, path, environment))

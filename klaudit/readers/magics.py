@@ -11,7 +11,7 @@ from klaudit.readers.python.lexer import LexError, StringToken, lexemes
 from klaudit.readers.python.shell_text import placeholder, quote_state
 from klaudit.readers.source import Source
 
-PYTHON_CELL_MAGICS = frozenset({"capture", "time", "timeit", "prun", "python", "python3", "memit", "skip", "unsloth"})
+PYTHON_CELL_MAGICS = frozenset({"capture", "time", "timeit", "prun", "python", "python3", "memit", "skip"})
 SHELL_CELL_MAGICS = frozenset({"bash", "sh", "shell", "zsh", "!", "cmd"})
 _MAGIC = re.compile(rb"[ \t]*(?:(?P<bang>!!?)|(?P<percent>%{1,2})|\?)")
 _ASSIGNED = re.compile(rb"(?P<target>[\w.,\[\]\"' \t]+=[ \t]*)(?P<bang>!|%)(?=[\w./~$\"'(])")

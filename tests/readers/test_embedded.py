@@ -108,12 +108,16 @@ def test_lists_of_lines_and_of_words() -> None:
           - args: ["sleep 1\\npython y.py"]
           - command: nginx
           - entrypoint: torchrun train.py
+          - entrypoint: trl grpo --config x.yaml
+          - command: [trl, grpo, --beta, "0.1"]
           - command: {run: {deep: "python z.py"}}
         """) == [
         "echo hi\npython -m x a=b\n",
         "python -m x 'a=b c' ",
         "sleep 1\npython y.py\n",
         "torchrun train.py\n",
+        "trl grpo --config x.yaml\n",
+        "trl grpo --beta 0.1 ",
     ]
 
 

@@ -67,6 +67,7 @@ def test_texts_go_to_the_shell_reader() -> None:
         client.submit_job(entrypoint="python -m y c=d")
         """python in a docstring -m x"""
         get_ipython().system("pip install trl")
+        command = f"trl grpo --output_dir {out}"
         raise RuntimeError("python -m broke")
     '''
     document = read(code)
@@ -77,6 +78,7 @@ def test_texts_go_to_the_shell_reader() -> None:
         "ls -l",
         "python -m y c=d",
         "pip install trl",
+        "trl grpo --output_dir $(out)",
     ]
     assert [[word.shown for word in c.words] for c in document.commands if words(c)[0] != "bash"] == [
         ["torchrun", "train.py", "--beta=${beta}"]

@@ -28,7 +28,7 @@ _EXEC = frozenset({"os.execv", "os.execvp", "os.execve", "os.execvpe"})
 STARTERS = _LIST_RUNNERS | _SHELL_RUNNERS | _WORD_RUNNERS | _EXEC
 _STARTER_NAMES = frozenset(symbol.rpartition(".")[2] for symbol in STARTERS)
 _LAUNCHERS = re.compile(
-    r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|trl|env)"
+    r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|env)"
 )
 _ARGUMENT = re.compile(r"-|.*[./]|(?:run|launch|job|start|submit|exec|tool)\Z|[A-Za-z_]\w*=")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")

@@ -35,7 +35,7 @@ def qualified_name(name: str, place: Place, runs: Runs) -> str:
         parts = dotted(binding.value) if isinstance(binding.value, ast.Name | ast.Attribute) else None
         if parts is None:
             return name
-        if len(parts) > 1:  # Config = trl.GRPOConfig
+        if len(parts) > 1:  # Config = package.Config
             return ".".join((qualified_name(parts[0], place, runs) if parts[0] != name else name, *parts[1:]))
         if parts[0] == name:
             return name
