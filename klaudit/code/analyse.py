@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 
 from klaudit.code.flow.formulas import formulas
@@ -14,8 +14,8 @@ from klaudit.code.interpreter import BudgetError, Interpreter
 from klaudit.code.interpreter.machine import MAX_STEPS, Frame
 from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.result import CodeResult, Formula
-from klaudit.code.screen import is_test, may_matter, screen, touches_log_probabilities
-from klaudit.model import Problem
+from klaudit.code.screen import everything, is_test, may_matter, screen, touches_log_probabilities
+from klaudit.model import Problem, Span
 from klaudit.readers.source import Source, UnreadableError
 
 MAX_NESTED = 4  # functions inside functions
@@ -29,23 +29,24 @@ def analyse(
 ) -> CodeResult:
     """All KL formulas of a file.
 
-    `load` gives another file of the same tree by its path relative to the root.  Without `prefilter` the file is read whatever its
-    bytes and its name say.  Raises UnreadableError where the file is not Python.
+    `load` gives another file of the same tree by its path relative to the root.  Without `prefilter` every function of the
+    file is run, whatever its bytes and its name say.  Raises UnreadableError where the file is not Python.
     """
     if prefilter and (is_test(source.path) or not may_matter(source.data)):
         return CodeResult(source.path, ())
     collecting = gc.isenabled()
     gc.disable()  # syntax trees and graphs are all live while they grow: collecting costs more than the analysis itself
     try:
-        return _Analysis(Program(source, load)).result()
+        return _Analysis(Program(source, load), prefilter=prefilter).result()
     finally:
         if collecting:
             gc.enable()
 
 
 class _Analysis:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, prefilter: bool) -> None:
         self.program = program
+        self.prefilter = prefilter
         self.mailbox: dict[str, Node] = {}
         self.found: list[Formula] = []
         self.problems: list[Problem] = []
@@ -55,9 +56,14 @@ class _Analysis:
 
     def result(self) -> CodeResult:
         module = self.program.main
-        screened = screen(module)
+        screened = screen(module) if self.prefilter else everything(module)
+        known: dict[FunctionInfo, frozenset[str]] = {}
         for info in screened.direct:
             self._function(info)
+            known[info] = frozenset(self.mailbox)
+        for info in screened.direct:
+            if _reads(self.mailbox.keys() - known[info], info):
+                self._function(info)
         if screened.top_level:
             self._top_level(list(screened.top_level))
         for info in screened.passing:
@@ -112,9 +118,7 @@ class _Analysis:
         """A function that names no log-probability, but calls one that gives a KL, or reads one that another function stored."""
         start, end = module.extent(info.syntax)
         body = module.source.data[start:end]
-        if any(f"{name}(".encode() in body for name in self.producers) or any(
-            key.encode() in body for key in self.mailbox
-        ):
+        if any(f"{name}(".encode() in body for name in self.producers) or _reads(self.mailbox.keys(), info):
             return True
         return any(self._gives_kl(name, info) for name in _called_names(info) if "kl" in name.lower())
 
@@ -129,31 +133,46 @@ class _Analysis:
         return isinstance(found, FunctionInfo) and touches_log_probabilities(found)
 
 
+def _reads(keys: Set[str], info: FunctionInfo) -> bool:
+    """The function may take something out of an object or a batch by one of the names."""
+    if not keys:
+        return False
+    start, end = info.module.extent(info.syntax)
+    body = info.module.source.data[start:end]
+    return any(mark + key.encode() in body for key in keys for mark in (b".", b"'", b'"'))
+
+
 def _distinct(found: list[Formula]) -> list[Formula]:
     """One formula per place in the file and per use, as the most telling function shows it; in the order of the file."""
     order = {"high": 0, "medium": 1, "low": 2}
     use = {"loss": 0, "reward": 0, "metric": 1, "unknown": 2}
+
+    def rank(formula: Formula) -> tuple[int, bool, int, bool]:
+        return use[formula.placement], not formula.attached, order[formula.confidence], not _is_tied(formula)
+
     best: dict[tuple[object, ...], Formula] = {}
-    for formula in sorted(
-        found,
-        key=lambda formula: (
-            use[formula.placement],
-            not formula.attached,
-            order[formula.confidence],
-            not _is_tied(formula),
-        ),
-    ):
-        key = (
-            formula.span.start,
-            formula.span.end,
-            formula.home.start,
-            formula.placement if use[formula.placement] == 0 else "",
-            formula.detached and formula.placement == "loss",
-        )
-        if use[formula.placement] and any(other[:3] == key[:3] for other in best):
+    for formula in sorted(_without_callers(found), key=rank):
+        decided = use[formula.placement] == 0
+        place = (formula.span.start, formula.span.end, formula.home.start)
+        key = (*place, formula.placement if decided else "", formula.detached and formula.placement == "loss")
+        if not decided and any(other[:3] == place for other in best):
             continue
         best.setdefault(key, formula)
     return sorted(best.values(), key=lambda formula: (formula.span.start, formula.home.start, formula.placement))
+
+
+def _without_callers(found: list[Formula]) -> list[Formula]:
+    """Without what a function only reaches by calling another, where the other itself tells of it."""
+    told: dict[tuple[object, ...], set[Span]] = {}
+    for formula in found:
+        if not formula.only_calls:
+            told.setdefault((formula.home, formula.joined, formula.placement), set()).add(formula.span)
+
+    def is_told(formula: Formula) -> bool:
+        spans = told.get((formula.home, formula.joined, formula.placement))
+        return formula.only_calls and spans is not None and formula.span not in spans
+
+    return [formula for formula in found if not is_told(formula)]
 
 
 def _is_tied(formula: Formula) -> bool:

@@ -65,6 +65,8 @@ def _use(formula: Formula) -> str:
 
 def _variant(formula: Formula, variant: Variant) -> list[str]:
     what = variant.what
+    if formula.external:
+        return [f"computed by {shown(formula.external)}(), whose code is not in the tree: nothing is known of its form"]
     head = f"when {shown(variant.when)}" if variant.when else "the formula"
     lines = [f"{head}:" + (" (the default)" if variant.is_default else "")]
     if variant.node is not None:

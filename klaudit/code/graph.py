@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import count
 from operator import add, mul, neg, truediv
 
 from klaudit.code.conditions import NEVER, Condition, either
@@ -143,6 +144,9 @@ _ARITHMETIC: dict[Op, Callable[..., float]] = {
 OVER_VOCABULARY = (None, -1, 2)  # axes of a reduction that takes the vocabulary in
 
 
+_serials = count(1)  # one series for all graphs: a value that one function stores is read by another
+
+
 class TooManyNodesError(RuntimeError):
     """A function grew past MAX_NODES."""
 
@@ -151,7 +155,7 @@ class Graph:
     """Makes nodes, with the few simplifications that make different spellings the same graph."""
 
     def __init__(self) -> None:
-        self._serial = 0
+        self._size = 0
         self._numbers: dict[float, Node] = {}
         self.mask = self._new(Op.MASK, (), None)
         self.bound_to: dict[Node, list[tuple[str, Site]]] = {}
@@ -159,10 +163,10 @@ class Graph:
         self._parts: dict[tuple[tuple[float, int], ...], Node] = {}
 
     def _new(self, op: Op, args: tuple[Node, ...], site: Site | None) -> Node:
-        self._serial += 1
-        if self._serial > MAX_NODES:
+        self._size += 1
+        if self._size > MAX_NODES:
             raise TooManyNodesError(f"more than {MAX_NODES} values in one function")
-        return Node(op, args, self._serial, site)
+        return Node(op, args, next(_serials), site)
 
     def number(self, value: float) -> Node:
         if value not in self._numbers:

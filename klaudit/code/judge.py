@@ -41,6 +41,7 @@ def _judge(formula: Formula, result: CodeResult) -> Iterator[Finding]:
     if (
         formula.placement not in ("loss", "reward")
         or formula.judged_elsewhere
+        or formula.external
         or formula.coefficient(formula.what) == 0
     ):
         return

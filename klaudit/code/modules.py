@@ -48,6 +48,15 @@ class ClassInfo:
         return self.syntax.name
 
     @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """Annotated names of the body in order: what a dataclass takes."""
+        return tuple(
+            statement.target.id
+            for statement in self.syntax.body
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        )
+
+    @cached_property
     def set_in_init(self) -> dict[str, ast.expr]:
         """What `__init__` assigns to attributes of self; the first assignment counts."""
         written: dict[str, ast.expr] = {}
@@ -117,7 +126,9 @@ def parse(source: Source) -> syntax.Module:
     return syntax.parse(source) if source.parent is not None else _parsed(source.path, source.data)
 
 
-@lru_cache(maxsize=16)  # a tree takes megabytes; files of a package import each other: the same few are followed again and again
+@lru_cache(
+    maxsize=16
+)  # a tree takes megabytes; files of a package import each other: the same few are followed again and again
 def _parsed(path: str, data: bytes) -> syntax.Module:
     return syntax.parse(Source(path, data))
 

@@ -90,6 +90,7 @@ class Formula:
     through_unknown: str
     path: tuple[Span, ...]
     confidence: Confidence
+    external: str = ""  # the function that computes it, where its code is not in the tree
     chosen_by: tuple[str, ...] = ()
     call: tuple[Span, str] | None = None
     log_of_softmax: Span | None = None
@@ -97,6 +98,7 @@ class Formula:
     is_sampled: bool = (
         True  # its log-probabilities are known to be those of sampled tokens, not of the whole vocabulary
     )
+    only_calls: bool = False  # both the formula and the sum that it joins stand in functions that this one calls
     judged_elsewhere: bool = False  # it joins the loss or reward in another file, whose own analysis says so
 
     @property

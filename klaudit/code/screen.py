@@ -94,16 +94,22 @@ def screen(module: Module) -> Screened:
             direct.append(info)
         elif _any(found.kl, start, end):
             passing.append(info)
-    statements = [
-        node
-        for node in module.syntax.body
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    ]
+    statements = _outside_definitions(module)
     inside = [module.extent(node) for node in statements]
     matters = any(_any(found.log_probability, *extent) for extent in inside) and any(
         _any(found.reference, *extent) for extent in inside
     )
     return Screened(tuple(direct), tuple(passing), tuple(statements) if matters else ())
+
+
+def everything(module: Module) -> Screened:
+    """All functions and the top level: what the screen is measured against."""
+    return Screened(tuple(module.top_level()), (), tuple(_outside_definitions(module)))
+
+
+def _outside_definitions(module: Module) -> list[ast.stmt]:
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return [node for node in module.syntax.body if not isinstance(node, definitions)]
 
 
 def touches_log_probabilities(info: FunctionInfo) -> bool:

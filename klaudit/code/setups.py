@@ -5,7 +5,7 @@ from __future__ import annotations
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
-from klaudit.code.wording import evidence
+from klaudit.code.wording import estimator, evidence, shown
 from klaudit.model import FrameworkVersion, Gradient, Setup, Term, Verdict
 from klaudit.theory import judge_sum
 
@@ -71,7 +71,15 @@ def _term(formula: Formula) -> Term:
         verdict=verdict,
         evidence=evidence(formula),
         normalised_by_group_std=formula.normalised_by_spread or None,
-        facts=tuple(f"{variant.what.estimator} when {variant.when}" for variant in formula.variants if variant.when),
+        facts=_facts(formula),
+    )
+
+
+def _facts(formula: Formula) -> tuple[str, ...]:
+    if formula.external:
+        return (f"computed by {shown(formula.external)}(), whose code is not in the tree",)
+    return tuple(
+        f"{estimator(variant.what)} when {shown(variant.when)}" for variant in formula.variants if variant.when
     )
 
 

@@ -363,3 +363,67 @@ def test_match_statements_choose_too() -> None:
         ("cfg.kind = k1", "k1"),
         ("cfg.kind = k2 or mse", "k2"),
     ]
+
+
+RECORD = """
+import torch
+from dataclasses import dataclass
+
+@dataclass
+class Experience:
+    sequences: torch.Tensor
+    log_probs: torch.Tensor
+    info: dict
+    kl: torch.Tensor = None
+
+class Maker:
+    def advantages(self, samples):
+        for experience, score in self.make_all(samples):
+            rewards = score - self.kl_ctl.value * experience.kl
+            experience.returns = self.discount(rewards, experience.log_probs, self.reference)
+
+    def make(self, sequences):
+        log_probs = self.actor(sequences, return_logps=True)
+        with torch.no_grad():
+            base_log_probs = self.initial_model(sequences, return_logps=True)
+        kl = self.actor_logps(sequences) - base_log_probs
+        return Experience({given})
+"""
+
+
+@pytest.mark.parametrize("given", ["sequences, log_probs, {}, kl", "sequences, log_probs, info={}, kl=kl"])
+def test_a_record_carries_the_penalty_to_another_method(given: str) -> None:
+    """The method that reads it stands before the one that writes it, and is found all the same."""
+    (formula,) = used(RECORD.replace("{given}", given))
+    assert told(formula)[0] == "reward" and formula.what.estimator == "k1"
+    assert formula.symbol == "Maker.advantages"
+    assert formula.knobs[0].name == "self.kl_ctl.value"
+
+
+def test_a_function_whose_code_is_elsewhere_is_named_and_not_judged() -> None:
+    code = """
+    from library.algos import kl_penalty
+    def loss_fn(log_prob, old_log_prob, data, adv, config):
+        kld = kl_penalty(log_prob, data["ref_log_prob"], config.kl_loss_type)
+        return (-(log_prob - old_log_prob).exp() * adv - config.kl_loss_coef * kld).mean()
+    """
+    (formula,) = used(code)
+    assert formula.external == "library.algos.kl_penalty"
+    assert (formula.placement, formula.what.estimator) == ("loss", "unknown")
+    assert formula.knobs[0].name == "config.kl_loss_coef"
+    assert rules_of(code, notes=True) == []
+
+
+def test_a_caller_does_not_say_it_again() -> None:
+    code = KL + """
+def policy_loss(logp, old_logp, ref_logp, adv, args):
+    kl = kl_penalty(logp, ref_logp, args.kl_loss_type)
+    return (-(logp - old_logp).exp() * adv - args.kl_loss_coef * kl).mean()
+
+def loss_function(args, batch, logp):
+    ref_logp = batch["ref_logp"]
+    return policy_loss(logp, batch["old_logp"], ref_logp, batch["adv"], args) / args.steps
+"""
+    assert [(finding.rule, finding.span.line) for finding in findings_of(code) if finding.severity != "note"] == [
+        ("KLA301", code.count("\n", 0, code.index("- args.kl_loss_coef")) + 1)
+    ]

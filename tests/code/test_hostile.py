@@ -22,7 +22,7 @@ SECONDS = 4.0  # the longest that any of these may take on a busy machine; a han
 
 def _timed(data: bytes) -> CodeResult:
     start = time.process_time()
-    result = analyse(Source("trainer.py", data), prefilter=False)
+    result = analyse(Source("trainer.py", data))
     findings(result)
     assert time.process_time() - start < SECONDS
     return result

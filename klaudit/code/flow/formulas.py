@@ -16,6 +16,7 @@ from klaudit.code.conditions import (
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.places import Placed, placed
 from klaudit.code.flow.sinks import Target
+from klaudit.code.flow.terms import is_external
 from klaudit.code.flow.variants import variants as variants_of
 from klaudit.code.flow.variants import with_choosers
 from klaudit.code.graph import Node, Op, Site, reachable
@@ -94,6 +95,7 @@ def _formula(
         weighted_by=passage.weighted_by,
         normalised_by_spread=passage.divided_by_spread,
         through_unknown=passage.through_unknown,
+        external=node.text if is_external(node) else "",
         path=tuple(dict.fromkeys(_span(program, site) for site in reversed(passage.path))),
         confidence="high",
         call=(_span(program, call), _text(program, call)) if call else None,
@@ -101,6 +103,9 @@ def _formula(
         kl_div=_kl_div(machine, node),
         is_sampled=_is_sampled(node, passage),
         judged_elsewhere=home.module != program.main.index and _joins_elsewhere(program, passage, call),
+        only_calls=not _is_within(program, extent, home)
+        and not _is_within(program, extent, joined)
+        and not _has_literal(call),
     )
     return replace(formula, confidence=_confidence(formula, item.target))
 
@@ -109,9 +114,21 @@ def _joins_elsewhere(program: Program, passage: Passage, call: Site | None) -> b
     """The sum with the rest of the loss or reward stands in another file, and the call from here does not choose by a literal."""
     if passage.joined_at is None or passage.joined_at.module == program.main.index:
         return False
+    return not _has_literal(call)
+
+
+def _has_literal(call: Site | None) -> bool:
+    """The call may choose an estimator by name."""
     given = call.syntax if call is not None else None
     values = [*given.args, *(keyword.value for keyword in given.keywords)] if isinstance(given, ast.Call) else []
-    return not any(isinstance(value, ast.Constant) and isinstance(value.value, str) for value in values)
+    return any(isinstance(value, ast.Constant) and isinstance(value.value, str) for value in values)
+
+
+def _is_within(program: Program, extent: tuple[int, int], site: Site | None) -> bool:
+    """Whether something stands in the function; what stands nowhere counts as there."""
+    if site is None:
+        return True
+    return site.module == program.main.index and extent[0] <= program.main.extent(site.syntax)[0] < extent[1]
 
 
 def _confidence(formula: Formula, target: Target) -> Confidence:

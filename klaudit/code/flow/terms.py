@@ -223,9 +223,17 @@ def _near(node: Node) -> list[Node]:
     return found
 
 
+def is_external(node: Node) -> bool:
+    """A KL computed by a function whose code is not in the tree."""
+    return node.op is Op.OPAQUE and names.speaks_of_kl(node.text) and not any(arg.bears_kl for arg in node.args)
+
+
 def _unfollowed(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
     """A call that was not followed: linear where its name says that it averages or gathers, else nothing is known."""
     if node.text in ("std", "max", "min", "count", "loss"):
+        return
+    if is_external(node):
+        yield node, passage
         return
     linear = names.is_aggregation(node.text.rsplit(".", 1)[-1])
     for arg in node.args:

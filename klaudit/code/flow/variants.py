@@ -19,6 +19,7 @@ from klaudit.code.conditions import (
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.evaluation.classify import classify, with_limits
 from klaudit.code.evaluation.dual import taken_parts
+from klaudit.code.flow.terms import is_external
 from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.result import Formula, Variant
 from klaudit.code.roles import OLD, POLICY, REFERENCE
@@ -28,6 +29,8 @@ MAX_EVALUATED = 2_000  # nodes, over all choices of settings of one formula
 
 def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, limits: bool) -> tuple[Variant, ...]:
     """What the formula is, per choice of settings.  `limits`: also what clamps and exponentials do to its gradient."""
+    if is_external(node):
+        return (Variant("", Classification("unknown", "pathwise", 1.0), node=node),)
     inner = [condition for part in reachable([node]) if part.op is Op.CHOICE for condition in part.conditions]
     if not inner:
         what = classify(node, {})

@@ -61,7 +61,18 @@ class Following(Results):
         return target
 
     def construct(self, callee: ClassObject, arguments: Arguments, syntax: ast.Call) -> Value:
-        return Instance(callee.info, f"{callee.info.name}(...)", arguments.positional, arguments.keywords)
+        """An object; where its class is a plain record, what it is given is there for whoever reads that field."""
+        positional, keywords = arguments.positional, arguments.keywords
+        if "__init__" not in callee.info.methods:
+            keywords = {**dict(zip(callee.info.fields, positional, strict=False)), **keywords}
+            for key, value in keywords.items():
+                self.leave(key, value)
+        return Instance(callee.info, f"{callee.info.name}(...)", positional, keywords)
+
+    def leave(self, key: str, value: Value) -> None:
+        """For other functions: a KL that was stored under a name that says so."""
+        if names.speaks_of_kl(key) and any(node.bears_kl for node in nodes_in(value)):
+            self.mailbox.setdefault(key, self.as_node(value))
 
     def instance_attribute(self, instance: Instance, name: str) -> Value:
         if name not in instance.attributes:

@@ -27,6 +27,8 @@ class Results(Expressions):
         site = self.site(syntax, frame)
         name = dotted.rsplit(".", 1)[-1]
         nodes = [node for value in arguments.all() for node in nodes_in(value)]
+        if names.speaks_of_kl(name):
+            nodes += [self.as_node(value, site) for value in arguments.all() if _is_log_probability(value)]
         bearing = [node for node in nodes if node.bears_kl]
         pair = 0
         for node in nodes:
@@ -110,6 +112,13 @@ class Results(Expressions):
             self.note("metric", node, container, frame, site)
         else:
             self.note_name(container, node, frame, site)
+
+
+def _is_log_probability(value: Value) -> bool:
+    """Something from outside that is named like one, on some branch."""
+    if isinstance(value, Alternatives):
+        return any(_is_log_probability(arm) for _, arm in value.arms)
+    return isinstance(value, Path) and names.is_log_probability(value.name)
 
 
 def nodes_in(value: Value) -> list[Node]:

@@ -203,13 +203,8 @@ class Interpreter(Calls):
             owner.entries[key] = value
         elif isinstance(owner, Path):
             self.heap[f"{owner.text}{suffix}"] = value
-            if (
-                isinstance(value, Node)
-                and value.bears_kl
-                and names.speaks_of_kl(key)
-                and not names.is_metric(container)
-            ):
-                self.mailbox.setdefault(key, value)
+            if not names.is_metric(container):
+                self.leave(key, value)
 
     def _augmented(self, statement: ast.AugAssign, frame: Frame) -> None:
         target = statement.target
