@@ -124,7 +124,7 @@ class Not(Condition):
     def __str__(self) -> str:
         if isinstance(self.inner, OneOf) and len(self.inner.values) == 1:
             return str(self.inner).replace(" = ", " != ", 1)
-        return f"not {self.inner}"
+        return f"not {_bracketed(self.inner)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Both(Condition):
         return self.conditions
 
     def __str__(self) -> str:
-        return " and ".join(map(str, self.conditions)) or "always"
+        return " and ".join(map(_bracketed, self.conditions)) or "always"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,11 @@ class Either(Condition):
         return self.conditions
 
     def __str__(self) -> str:
-        return " or ".join(map(str, self.conditions)) or "never"
+        return " or ".join(map(_bracketed, self.conditions)) or "never"
+
+
+def _bracketed(condition: Condition) -> str:
+    return f"({condition})" if isinstance(condition, Both | Either) and condition.conditions else str(condition)
 
 
 ALWAYS = Both(())

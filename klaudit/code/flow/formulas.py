@@ -10,7 +10,6 @@ from klaudit.code import names
 from klaudit.code.conditions import (
     ALWAYS,
     Condition,
-    can_hold,
     subjects,
 )
 from klaudit.code.flow.passage import Passage
@@ -42,8 +41,6 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
     made: list[tuple[Condition, Formula]] = []
     for item in placed(machine, found, called=called):
         condition = item.occurrence.passage.condition
-        if not can_hold(condition):
-            continue
         key = (item.occurrence.node, condition, item.place == "loss")
         if key not in cache:
             cache[key] = variants_of(item.occurrence.node, condition, machine.defaults, limits=item.place == "loss")

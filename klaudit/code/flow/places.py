@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from klaudit.code.conditions import can_hold
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.sinks import Target
 from klaudit.code.flow.terms import Occurrence, occurrences
@@ -31,6 +32,8 @@ def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Place
         if target.node in seen:  # an intermediate value of what was walked already
             continue
         for occurrence in occurrences(target.node, machine.graph, Passage(condition=target.condition), seen):
+            if not can_hold(occurrence.passage.condition):
+                continue
             item = _place(occurrence, target, called=called)
             key = (occurrence.node, item.place, occurrence.passage.detached)
             best[key] = _better(item, best.get(key))

@@ -108,11 +108,15 @@ def _chosen(formula: Formula, condition: Condition, deciding: set[str], defaults
     known = {text: value for text, value in defaults.items() if text in deciding}
     by_default = bool(known) and condition.holds(known) is True
     possible = allowed(condition, subjects((condition,)))
-    when = ", ".join(f"{text} = {_values(possible[text])}" for text in sorted(deciding))
+
+    def when(variant: Variant) -> str:
+        outer = [f"{text} = {_values(possible[text])}" for text in sorted(deciding) if f"{text} = " not in variant.when]
+        return ", ".join(filter(None, (*outer, variant.when)))
+
     variants = tuple(
         replace(
             variant,
-            when=", ".join(filter(None, (when, variant.when))),
+            when=when(variant),
             is_default=by_default and (variant.is_default or not variant.when),
         )
         for variant in formula.variants

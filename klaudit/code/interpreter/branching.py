@@ -114,6 +114,8 @@ class Branching(Access):
 
     def _equals(self, left: Value, values: frozenset[Constant], text: str) -> Condition:
         if isinstance(left, Path):
+            if values == {None} and names.is_log_probability(left.name):
+                return NEVER  # without it there is no penalty to speak of
             return OneOf(left.as_subject, values)
         if isinstance(left, Literal):
             return known(left.value in values)
