@@ -52,9 +52,10 @@ _MASK = vocabulary(
     mask masks eos pad padding valid lengths length lens len ids indices index idx labels label attention
     """
 )
-_COEFFICIENT = vocabulary(
+_PENALTY_COEFFICIENT = vocabulary("beta betas coef coefs coeff coeffs coefficient ctl ctrl")
+_COEFFICIENT = _PENALTY_COEFFICIENT | vocabulary(
     """
-    beta betas coef coefs coeff coeffs coefficient alpha lambda lam ctl ctrl scale factor weight gamma eps epsilon
+    alpha lambda lam scale factor weight gamma eps epsilon
     temperature steps num size accumulation normalizer denominator
     """
 )
@@ -143,11 +144,12 @@ def is_mask(identifier: str) -> bool:
 def is_coefficient(path: str) -> bool:
     """A knob: named like a coefficient, or an attribute of a configuration object."""
     root, _, rest = path.partition(".")
+    last = path.removesuffix(".value").rsplit(".", 1)[-1]
+    if _has(last, _PENALTY_COEFFICIENT):
+        return True
     if is_reward(path) or (is_loss(rest or root) and not _has(rest or root, _COEFFICIENT)):
         return False
-    return _has(path.rsplit(".", 1)[-1] if rest else path, _COEFFICIENT) or (
-        bool(rest) and not _OBJECT_ROOTS.isdisjoint(words(root))
-    )
+    return _has(last, _COEFFICIENT) or (bool(rest) and not _OBJECT_ROOTS.isdisjoint(words(root)))
 
 
 @lru_cache(maxsize=8192)

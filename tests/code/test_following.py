@@ -415,7 +415,9 @@ def test_a_function_whose_code_is_elsewhere_is_named_and_not_judged() -> None:
 
 
 def test_a_caller_does_not_say_it_again() -> None:
-    code = KL + """
+    code = (
+        KL
+        + """
 def policy_loss(logp, old_logp, ref_logp, adv, args):
     kl = kl_penalty(logp, ref_logp, args.kl_loss_type)
     return (-(logp - old_logp).exp() * adv - args.kl_loss_coef * kl).mean()
@@ -424,6 +426,7 @@ def loss_function(args, batch, logp):
     ref_logp = batch["ref_logp"]
     return policy_loss(logp, batch["old_logp"], ref_logp, batch["adv"], args) / args.steps
 """
+    )
     assert [(finding.rule, finding.span.line) for finding in findings_of(code) if finding.severity != "note"] == [
         ("KLA301", code.count("\n", 0, code.index("- args.kl_loss_coef")) + 1)
     ]
