@@ -28,7 +28,8 @@ class AtomSeen:
 class Variant:
     """What the formula is where settings choose: `when` is empty where nothing does.
 
-    `home` is where this way of it is written, `node` its graph and `assignment` the settings under which it was evaluated.
+    `home` is where this way of it is written, `node` its graph and `assignment` the settings under which it was evaluated; `values` are
+    all the values of the settings that lead to it, by the setting as the code spells it (`self.config.kl_loss_type`).
     """
 
     when: str
@@ -37,6 +38,7 @@ class Variant:
     home: Span | None = None
     node: Node | None = None
     assignment: tuple[tuple[str, Constant], ...] = ()
+    values: tuple[tuple[str, frozenset[Constant]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

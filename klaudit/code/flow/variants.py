@@ -54,7 +54,9 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
         chosen = [assignment for assignment, _ in group]
         default = len(grouped) > 1 and any(_is_default(assignment, defaults) for assignment in chosen)
         what = with_limits(group[0][1], node, chosen[0]) if limits else group[0][1]
-        variants.append(Variant(_when(chosen, everything), what, default, None, node, tuple(chosen[0].items())))
+        values = tuple((text, frozenset(assignment[text] for assignment in chosen)) for text in chosen[0])
+        when = _when(chosen, everything)
+        variants.append(Variant(when, what, default, node=node, assignment=tuple(chosen[0].items()), values=values))
     return tuple(variants)
 
 
@@ -117,6 +119,7 @@ def _chosen(formula: Formula, condition: Condition, deciding: set[str], defaults
         replace(
             variant,
             when=when(variant),
+            values=(*((text, frozenset(possible[text])) for text in sorted(deciding)), *variant.values),
             is_default=by_default and (variant.is_default or not variant.when),
         )
         for variant in formula.variants
