@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
@@ -156,10 +157,13 @@ def test_many_functions_with_formulas() -> None:
 NEWER = {
     "type parameters": "def first[T](x: list[T]) -> T:\n    return x[0]\n\nclass Box[T]:\n    pass\n\ntype Pair = tuple[int, int]\n",
     "quotes in format strings": 'def show(d):\n    return f"{d["logp"]} and {", ".join(d["ref"])}"\n',
-    "except groups": "def run():\n    try:\n        pass\n    except* ValueError:\n        pass\n",
     "match": "def run(x):\n    match x:\n        case {'a': [1, *rest], **other} if rest:\n            return other\n        case Point(x=0) | None:\n            pass\n",
     "parenthesised with": "def run():\n    with (open('a') as a, open('b') as b):\n        pass\n",
 }  # fmt: skip
+
+
+if sys.version_info >= (3, 11):
+    NEWER["except groups"] = "def run():\n    try:\n        pass\n    except* ValueError:\n        pass\n"
 
 
 @pytest.mark.parametrize("name", NEWER)

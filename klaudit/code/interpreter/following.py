@@ -6,8 +6,8 @@ import ast
 
 from klaudit.code import names
 from klaudit.code.graph import Node
-from klaudit.code.interpreter.access import is_static
 from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.members import is_static
 from klaudit.code.interpreter.results import Results, nodes_in
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.roles import OLD, POLICY, REFERENCE

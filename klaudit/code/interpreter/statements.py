@@ -14,6 +14,8 @@ from klaudit.code.interpreter.machine import Frame
 from klaudit.code.modules import FunctionInfo, class_info, imported_names
 from klaudit.code.values import Alternatives, ClassObject, Closure, Literal, Mapping, Path, Sequence, Value
 
+_TRY_GROUP: type[ast.Try] = getattr(ast, "TryStar", ast.Try)  # `except*`, from Python 3.11 on
+
 
 class Interpreter(Calls):
     """Runs functions."""
@@ -98,11 +100,8 @@ class Interpreter(Calls):
             self.block(statement.body, frame)
         elif isinstance(statement, ast.With | ast.AsyncWith):
             return self._with(statement, frame)
-        elif isinstance(statement, ast.Try):
-            ended = self.block(statement.body, frame)
-            if not ended and statement.orelse:
-                ended = self.block(statement.orelse, frame)
-            return self.block(statement.finalbody, frame) or ended if statement.finalbody else ended
+        elif isinstance(statement, ast.Try | _TRY_GROUP):
+            return self._try(statement, frame)
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             self._define(statement, frame)
         elif isinstance(statement, ast.ClassDef):
@@ -112,6 +111,13 @@ class Interpreter(Calls):
         elif isinstance(statement, ast.Match):
             return self._cases(self.evaluate(statement.subject, frame), statement.cases, frame)
         return isinstance(statement, ast.Raise | ast.Break | ast.Continue)
+
+    def _try(self, statement: ast.Try, frame: Frame) -> bool:
+        """As if nothing were raised."""
+        ended = self.block(statement.body, frame)
+        if not ended and statement.orelse:
+            ended = self.block(statement.orelse, frame)
+        return self.block(statement.finalbody, frame) or ended if statement.finalbody else ended
 
     def _expression_statement(self, syntax: ast.expr, frame: Frame) -> None:
         """A call for its effect; in-place tensor methods give the name they are called on a new value."""

@@ -1,0 +1,97 @@
+"""What objects hold: methods, what `__init__` assigns, constants of a class, and the parameters of functions."""
+
+from __future__ import annotations
+
+import ast
+
+from klaudit.code import names
+from klaudit.code.graph import Node
+from klaudit.code.interpreter.machine import Frame, Machine
+from klaudit.code.modules import ClassInfo, FunctionInfo
+from klaudit.code.values import Closure, Instance, Literal, Mapping, Operation, Path, Value
+
+
+class Members(Machine):
+    """Looks up what belongs to a class or a function."""
+
+    def evaluate(self, syntax: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def attribute_of_self(self, owner: ClassInfo, name: str, receiver: Path) -> Value | None:
+        """A method, or what `__init__` assigned where that is a number, a text or an object whose class is read."""
+        if method := self.program.method(owner, name):
+            if any(isinstance(node, ast.Name) and node.id == "property" for node in decorators(method)):
+                return None
+            return Closure(method, receiver=None if is_static(method) else receiver)
+        written = self.written_in_init(owner, name)
+        if written is None:
+            return self.class_attribute(owner, name)
+        value, init = written
+        simple = isinstance(
+            value,
+            ast.Constant | ast.Call | ast.Name | ast.Attribute | ast.UnaryOp | ast.Subscript | ast.IfExp | ast.Lambda,
+        )
+        if not simple:
+            return None
+        frame = Frame(init.module, init, self.parameters(init, receiver), receiver=None)
+        result = self.evaluate(value, frame)
+        if isinstance(result, Path):  # the attribute's own path says more to the reader than what it was copied from
+            kept = Path(
+                f"{receiver.text}.{name}",
+                result.name if names.is_log_probability(result.name) else name,
+                default=result.default,
+            )
+            self.note_default(kept)
+            return kept
+        if isinstance(result, Node) and result.is_scalar:
+            return self.graph.scalar(f"{receiver.text}.{name}", result.number, result.site)
+        return result if isinstance(result, Literal | Instance | Closure | Operation | Mapping) else None
+
+    def written_in_init(self, owner: ClassInfo, name: str) -> tuple[ast.expr, FunctionInfo] | None:
+        """What `__init__` of a class or of its nearest base that has one assigns to an attribute."""
+        init = self.program.method(owner, "__init__")
+        if init is None or init.owner is None or name not in init.owner.set_in_init:
+            return None
+        return init.owner.set_in_init[name], init
+
+    def class_attribute(self, owner: ClassInfo, name: str) -> Value | None:
+        """A constant in the body of the class."""
+        for statement in owner.syntax.body:
+            if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(
+                statement.value, ast.Constant | ast.UnaryOp
+            ):
+                target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+                if isinstance(target, ast.Name) and target.id == name:
+                    return self.evaluate(statement.value, Frame(owner.module, None, {}))
+        return None
+
+    def parameters(self, info: FunctionInfo, receiver: Value | None) -> dict[str, Value]:
+        """Parameters as objects from outside, with their defaults noted; `self` is the receiver."""
+        arguments = info.syntax.args
+        bound: dict[str, Value] = {}
+        positional = [*arguments.posonlyargs, *arguments.args]
+        defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
+            arguments.defaults
+        )
+        for parameter, default in [
+            *zip(positional, defaults, strict=True),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        ]:
+            value: Value | None = None
+            if isinstance(default, ast.Constant | ast.UnaryOp):
+                value = self.evaluate(default, Frame(info.module, None, {}))
+            bound[parameter.arg] = Path(parameter.arg, parameter.arg, default=value)
+        for extra in (arguments.vararg, arguments.kwarg):
+            if extra is not None:
+                bound[extra.arg] = Path(extra.arg, extra.arg)
+        if info.owner is not None and positional and receiver is not None:
+            bound[positional[0].arg] = receiver
+        return bound
+
+
+def decorators(info: FunctionInfo) -> list[ast.expr]:
+    return [] if isinstance(info.syntax, ast.Lambda) else info.syntax.decorator_list
+
+
+def is_static(info: FunctionInfo) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "staticmethod" for node in decorators(info))
