@@ -48,7 +48,7 @@ def test_a_finding_quotes_the_formula_and_shows_the_weights() -> None:
         assert part in finding.message
     assert "@" not in finding.message
     assert finding.why and finding.fix.title
-    lines = [evidence.line for evidence in finding.related]
+    lines = [evidence.line or 0 for evidence in finding.related]
     assert lines == sorted(lines) and {12, 14, 15} <= set(lines)
 
 
