@@ -5,13 +5,16 @@ from __future__ import annotations
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
+from klaudit.code.screen import is_test
 from klaudit.code.wording import estimator, evidence, shown
 from klaudit.model import FrameworkVersion, Gradient, Setup, Term, Verdict
 from klaudit.theory import judge_sum
 
 
 def setups(result: CodeResult) -> tuple[Setup, ...]:
-    """One set-up a function that puts a penalty into a loss or a reward, or reports one."""
+    """One set-up a function that puts a penalty into a loss or a reward, or reports one; none for a test."""
+    if is_test(result.path):
+        return ()
     by_symbol: dict[str, list[Formula]] = {}
     for formula in result.formulas:
         if formula.placement != "unknown":
