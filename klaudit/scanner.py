@@ -47,7 +47,9 @@ class Scanner:
     def _may_set(self, path: str, data: bytes) -> bool:
         if path.endswith(".py"):
             return self._code.may_matter(data)
-        return self._any.may_matter(data) or (path.endswith((".yaml", ".yml")) and calls_scripts(data))
+        if self._any.may_matter(data) or (path.endswith((".yaml", ".yml")) and calls_scripts(data)):
+            return True
+        return not path.endswith((".json", ".toml")) and self._gatherer.may_start(path, data)
 
     def gather(self, path: str) -> Gathered:
         """The launches of a file, unjudged.  Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""

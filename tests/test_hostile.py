@@ -123,6 +123,7 @@ BOMBS: dict[str, str] = {
     "c.py": CALL + "x = 'ab'\n" + "x = f'{x}{x}'\n" * 60 + "GRPOConfig(run_name=x)\n",
     "d.py": CALL
     + "GRPOConfig(beta=10**10**10, a='a' * 10**10, b=1 << 10**10, c=f'{1:9999999999}', d='%999999999d' % 1)\n",
+    "j.py": CALL + "GRPOConfig(beta='" + "%(" * 20_000 + "' % {'a': 1})\n",
     "e.py": CALL + "def f(x): return f(x)\nx = []\nx.append(x)\nx = x\nGRPOConfig(beta=f(1), a=x)\n",
     "f.py": CALL + "GRPOConfig(beta=0.1, " + ", ".join(f"k{i}=1" for i in range(20_000)) + ")\n",
     "g.py": CALL

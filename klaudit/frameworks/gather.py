@@ -64,6 +64,7 @@ class Gatherer:
         self._classes = Classes(tree, self._programs, index)
         self._configurer = Configurer(tree, detector, self._programs, self._classes)
         self._may_matter = may_matter
+        self._readers: dict[str, bool] = {}  # programs, and whether they name a class that reads settings
 
     def gather(self, path: str) -> Gathered:
         """Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
@@ -84,6 +85,15 @@ class Gatherer:
             case _:
                 self._shell(source, gathered)
         return gathered
+
+    def may_start(self, path: str, data: bytes) -> bool:
+        """Whether a text that holds no word of any rule names a program of the tree that does: `python train.py --beta 0.1`."""
+        return any(self._reads_settings(program) for program in self._programs.named_in(data, path))
+
+    def _reads_settings(self, program: str) -> bool:
+        if program not in self._readers:
+            self._readers[program] = self._index.mentions_a_class(self._tree, program)
+        return self._readers[program]
 
     # --- formats -----------------------------------------------------------------------------------------------------------------------
 
@@ -148,7 +158,7 @@ class Gatherer:
         done: set[tuple[object, ...]] = set()
         for piece in embedded_shell(document):
             data = piece.source.data
-            if not self._may_matter(data) and b".sh" not in data:
+            if not self._may_matter(data) and b".sh" not in data and not self.may_start(document.source.path, data):
                 continue
             same = (piece.source.span(0, 0), data, piece.environment)
             if same in done:
@@ -210,7 +220,7 @@ class Gatherer:
 
     def _used_by(self, program: str) -> list[ProgramMatch]:
         """Trainers whose argument classes a script of the tree parses its command line into, or whose trainer it imports."""
-        if not self._index.mentions_a_class(self._tree, program):
+        if not self._reads_settings(program):
             return []
         document = self._classes.document(program)
         if document is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +14,10 @@ from klaudit.tree import TooLargeError, Tree
 
 _HYDRA_MAIN = re.compile(r"@hydra\.main\(([^)]{0,2000})\)")
 _KEYWORD = re.compile(r"""(config_path|config_name|version_base)\s*=\s*(?:["']([^"']*)["']|None)""")
+_STEM = re.compile(rb"([\w-]+)\.py\Z")
+_MODULE = re.compile(rb"[ \t\\\n\"',]+(?:[\w-]+\.)*([\w-]+)")
+_LONGEST = 200  # bytes of a program's name with what stands around it
+_MOST_NAMES = 1_000  # more is a list of files, not a launch script
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,19 @@ class Programs:
         path = qualified.replace(".", "/")
         return self._find([path + ".py", path + "/__init__.py"], [posixpath.dirname(near) or ".", "."], near)
 
+    def named_in(self, data: bytes, near: str) -> Iterator[str]:
+        """The files of the tree that a text may start: `name.py` or `-m package.name` stands in it.  Read as bytes, before any parsing."""
+        names = {
+            match[1] + b".py"
+            for end in _ends(data, b".py")
+            if (match := _STEM.search(data[max(end - _LONGEST, 0) : end]))
+        }
+        names |= {
+            match[1] + b".py" for end in _ends(data, b" -m") if (match := _MODULE.match(data[end : end + _LONGEST]))
+        }
+        for name in sorted(map(os.fsdecode, names)):
+            yield from self._by_name.get(name, ()) or self._beside(name, near)
+
     def hydra_main(self, path: str) -> HydraMain | None:
         """How a script says that Hydra configures it."""
         try:
@@ -76,6 +94,11 @@ class Programs:
         candidates = [path for name in names for path in self._ending(name.lstrip("/"))]
         return max(candidates, key=lambda path: (_shared(path, near), -len(path)), default=None)
 
+    def _beside(self, name: str, near: str) -> list[str]:
+        """For the scan of a single file, which knows of no others."""
+        paths = (name, posixpath.join(posixpath.dirname(near), name))
+        return [path for path in dict.fromkeys(paths) if self._tree.is_file(path)]
+
     def _ending(self, name: str) -> list[str]:
         if "/" not in name:  # too short to know a file by
             return []
@@ -91,3 +114,13 @@ def _shared(left: str, right: str) -> int:
             break
         count += 1
     return count
+
+
+def _ends(data: bytes, mark: bytes) -> Iterator[int]:
+    """Where the first occurrences of `mark` end."""
+    at = data.find(mark)
+    for _ in range(_MOST_NAMES):
+        if at < 0:
+            return
+        yield at + len(mark)
+        at = data.find(mark, at + len(mark))
