@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from klaudit.globs import Globs
+from klaudit.model import Confidence
 
 FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
@@ -46,7 +47,9 @@ class Options:
     """The effective options of a scan.
 
     `select` and `ignore` hold rule ids, prefixes of ids or names, an empty `select` meaning all; no `frameworks` means every known
-    one; `jobs` 0 means one per core; `rules` are absolute folders with further rule files.
+    one; `jobs` 0 means one per core; `rules` are absolute folders with further rule files.  Those of the gate: whether comments can
+    suppress (and must give a reason), the least confidence that counts, the file of known findings, the commit since which only changes
+    count, seconds allowed in all and per file.
     """
 
     select: tuple[str, ...] = ()
@@ -63,6 +66,13 @@ class Options:
     force_exclude: bool = False
     verbose: bool = False
     stdin: StandardInput | None = None
+    suppressions: bool = True
+    require_reasons: bool = False
+    min_confidence: Confidence = "low"
+    baseline: str | None = None
+    diff_base: str | None = None
+    timeout: float | None = None
+    file_timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from klaudit.configuration import Options
 from klaudit.discover import list_files, locate
 from klaudit.findings.judging import number_fingerprints
 from klaudit.findings.selection import Selection
+from klaudit.gate import Gate, hold
 from klaudit.model import FileResult, Finding, Problem, Report, Setup
 from klaudit.scanner import Scanner
 from klaudit.tree import TooLargeError, Tree
@@ -37,15 +39,17 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
     results, seen = _scan_files(scanner, found.files, options, progress)
     problems = [*targets.problems, *found.problems, *(problem for result in results for problem in result.problems)]
     findings = _findings(results, Selection(options, targets.root))
-    return Report(
+    report = Report(
         setups=tuple(sorted((setup for result in results for setup in result.setups), key=_setup_order)),
         findings=tuple(findings),
         errors=tuple(sorted(set(problems), key=lambda problem: (problem.path, problem.line or 0, problem.message))),
         files_seen=seen,
         files_parsed=sum(result.parsed for result in results),
-        seconds=time.perf_counter() - started,
-        by_rule=dict(sorted(Counter(finding.rule for finding in findings).items())),
+        seconds=0.0,
     )
+    report = hold(report, Gate(tree, targets, found.files, options))
+    by_rule = Counter(finding.rule for finding in report.findings)
+    return replace(report, by_rule=dict(sorted(by_rule.items())), seconds=time.perf_counter() - started)
 
 
 def _scan_files(

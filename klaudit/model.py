@@ -24,6 +24,7 @@ Severity: TypeAlias = Literal["error", "warning", "note"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 Safety: TypeAlias = Literal["safe", "unsafe", "none"]
 SetupKind: TypeAlias = Literal["launch", "config", "code"]
+WithheldBy: TypeAlias = Literal["suppression", "baseline", "unchanged", "allowed", "confidence"]
 VersionSource: TypeAlias = Literal["option", "vendored", "lockfile", "requirement", "assumed"]
 
 
@@ -177,6 +178,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Withheld:
+    """A finding that does not count: who said so (a comment, the baseline, an unchanged launch, the policy), why and where."""
+
+    finding: Finding
+    by: WithheldBy
+    reason: str = ""
+    path: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FileResult:
     """All that one file gave; what travels between processes."""
 
@@ -189,7 +201,11 @@ class FileResult:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of a scan, in deterministic order."""
+    """The outcome of a scan, in deterministic order.
+
+    `findings` are those that count; `withheld` those that the gate took out; `remarks` what the gate has to say besides (a stale
+    entry of a baseline, a time budget that ran out).
+    """
 
     setups: tuple[Setup, ...]
     findings: tuple[Finding, ...]
@@ -198,3 +214,5 @@ class Report:
     files_parsed: int
     seconds: float
     by_rule: dict[str, int] = field(default_factory=dict)
+    withheld: tuple[Withheld, ...] = ()
+    remarks: tuple[str, ...] = ()

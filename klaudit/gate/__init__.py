@@ -1,0 +1,29 @@
+"""What of a report counts: comments that suppress, policy, baseline, changes since a commit.
+
+Each step is a module with `hold(report, gate) -> Report`: it moves findings to `withheld`, adds its own, or adds remarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from klaudit.configuration import Options
+from klaudit.discover import Targets
+from klaudit.model import Report
+from klaudit.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the steps may look at.  `files` are all files of the scan, also those that held no word of interest."""
+
+    tree: Tree
+    targets: Targets
+    files: Sequence[str]
+    options: Options
+
+
+def hold(report: Report, gate: Gate) -> Report:
+    """The report as it counts, steps in this order: suppressions, policy, baseline, changes."""
+    return report
