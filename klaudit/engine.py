@@ -14,6 +14,7 @@ from klaudit.discover import list_files, locate
 from klaudit.findings.judging import number_fingerprints
 from klaudit.findings.selection import Selection
 from klaudit.gate import Gate, hold
+from klaudit.gate.directives import MARKER
 from klaudit.model import FileResult, Finding, Problem, Report, Setup
 from klaudit.scanner import Scanner
 from klaudit.tree import TooLargeError, Tree
@@ -36,7 +37,8 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
     found = list_files(targets, options)
     tree = Tree(targets.root, dict(targets.overlay))
     scanner = Scanner(tree, found.files, options)
-    results, seen = _scan_files(scanner, found.files, options, progress)
+    marked: list[str] = []
+    results, seen = _scan_files(scanner, found.files, options, progress, marked)
     problems = [*targets.problems, *found.problems, *(problem for result in results for problem in result.problems)]
     findings = _findings(results, Selection(options, targets.root))
     report = Report(
@@ -47,15 +49,15 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
         files_parsed=sum(result.parsed for result in results),
         seconds=0.0,
     )
-    report = hold(report, Gate(tree, targets, found.files, options))
+    report = hold(report, Gate(tree, targets, found.files, options, marked))
     by_rule = Counter(finding.rule for finding in report.findings)
     return replace(report, by_rule=dict(sorted(by_rule.items())), seconds=time.perf_counter() - started)
 
 
 def _scan_files(
-    scanner: Scanner, files: Sequence[str], options: Options, progress: Progress | None
+    scanner: Scanner, files: Sequence[str], options: Options, progress: Progress | None, marked: list[str]
 ) -> tuple[list[FileResult], int]:
-    """Results of the files that may matter, and how many were looked at."""
+    """Results of the files that may matter, and how many were looked at; `marked` gets those that hold klaudit's comments."""
     hits: list[tuple[str, float]] = []
     results: list[FileResult] = []
     for path in files:
@@ -66,6 +68,8 @@ def _scan_files(
             continue
         if source is None:
             continue
+        if MARKER in source.data:  # whatever else the file holds: the comment itself may be wrong
+            marked.append(path)
         if not options.prefilter or scanner.may_matter(path, source.data):
             hits.append((path, len(source.data) * _COST.get(os.path.splitext(path)[1], _COST_OF_OTHERS)))
         else:

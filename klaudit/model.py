@@ -175,6 +175,7 @@ class Finding:
     fix: Fix
     fingerprint: str = ""
     related: tuple[Evidence, ...] = ()
+    launch: Span | None = None  # the set-up that it is about: that set-up's span
 
 
 @dataclass(frozen=True, slots=True)

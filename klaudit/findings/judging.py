@@ -64,10 +64,11 @@ def judge(subject: Subject) -> Iterator[Finding]:
     """All that the judges find, as findings.  Fingerprints do not depend on line numbers."""
     for name, each in sorted(_all_judges().items()):
         for draft in each(subject):
-            yield finding(name, draft, subject.resolution.setup.framework)
+            setup = subject.resolution.setup
+            yield finding(name, draft, setup.framework, launch=setup.span)
 
 
-def finding(name: str, draft: Draft, framework: str = "") -> Finding:
+def finding(name: str, draft: Draft, framework: str = "", *, launch: Span | None = None) -> Finding:
     """A draft with what the catalogue adds."""
     entry = catalogue.entry(name)
     return Finding(
@@ -81,6 +82,7 @@ def finding(name: str, draft: Draft, framework: str = "") -> Finding:
         fix=draft.fix,
         fingerprint=_fingerprint(entry.id, draft, framework),
         related=draft.related,
+        launch=launch,
     )
 
 

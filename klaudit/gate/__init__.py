@@ -16,12 +16,16 @@ from klaudit.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the steps may look at.  `files` are all files of the scan, also those that held no word of interest."""
+    """What the steps may look at.
+
+    `files` are all files of the scan, also those that held no word of interest; `marked` those that hold `klaudit:`.
+    """
 
     tree: Tree
     targets: Targets
     files: Sequence[str]
     options: Options
+    marked: Sequence[str] = ()
 
 
 def hold(report: Report, gate: Gate) -> Report:
