@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from klaudit.errors import KlauditError
 from klaudit.globs import Globs
 from klaudit.model import Confidence
 
@@ -18,11 +19,15 @@ MAX_BYTES = 1_000_000
 COMMAND_LINE = "command line"  # as an origin of options
 
 
-class ConfigurationError(ValueError):
-    """A configuration that cannot be used as written; `line` counts from 1, None where none is to blame."""
+class ConfigurationError(KlauditError, ValueError):
+    """Options that cannot be used.
 
-    def __init__(self, path: str, line: int | None, message: str) -> None:
-        super().__init__(f"{path}:{line}: {message}" if line else f"{path}: {message}")
+    `path` is the configuration file, None where the caller gave them; `line` counts from 1, None where none is to blame.
+    """
+
+    def __init__(self, path: str | None, line: int | None, message: str) -> None:
+        place = "" if path is None else f"{path}:{line}: " if line else f"{path}: "
+        super().__init__(place + message)
         self.path = path
         self.line = line
         self.message = message

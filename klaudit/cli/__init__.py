@@ -10,6 +10,7 @@ import click
 
 from klaudit import __version__
 from klaudit.cli.group import Commands
+from klaudit.errors import KlauditError
 
 INTERRUPTED = 130
 FAILED = 2
@@ -46,6 +47,9 @@ def main() -> int:
         error.show(file=told)
         click.echo(_inert(told.getvalue()), nl=False, err=True)
         status = FAILED
+    except KlauditError as error:
+        _tell(error)
+        status = FAILED
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
     except Exception as error:
@@ -53,6 +57,12 @@ def main() -> int:
         _tell_fault(error)
     _flush()
     return int(status or 0)
+
+
+def _tell(error: KlauditError) -> None:
+    from klaudit.reports.visible import visible
+
+    click.echo(f"Error: {visible(str(error))}", err=True)  # one line, whatever a repository's configuration holds
 
 
 def _tell_fault(error: Exception) -> None:

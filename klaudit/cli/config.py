@@ -8,9 +8,9 @@ import os
 import click
 
 from klaudit.cli.output import write
-from klaudit.cli.session import configuration_for
 from klaudit.configuration import Configuration, Options
 from klaudit.configuration_file import KEYS
+from klaudit.effective import configuration_for
 from klaudit.globs import Globs
 from klaudit.reports.visible import visible
 

@@ -8,8 +8,8 @@ import click
 
 from klaudit.cli.output import wants_colour, width_of_stdout, write
 from klaudit.cli.parameters import Failure, OneOf
-from klaudit.cli.session import configuration_for
 from klaudit.configuration_file import did_you_mean
+from klaudit.effective import configuration_for
 from klaudit.reports.visible import visible
 
 
@@ -25,14 +25,11 @@ from klaudit.reports.visible import visible
 )
 def command(name: tuple[str, ...], format_name: str, config: str | None, isolated: bool, color: str) -> None:
     """Say which frameworks and versions are known; with NAMEs, also what starts their trainers and which settings are read."""
-    from klaudit.frameworks.load import RulesError, load_frameworks
+    from klaudit.frameworks.load import load_frameworks
     from klaudit.reports import frameworks as report
 
     rules = configuration_for(".", config, isolated=isolated).options.rules
-    try:
-        known = load_frameworks(rules)
-    except RulesError as error:
-        raise Failure(str(error)) from None
+    known = load_frameworks(rules)
     by_id = {framework.id: framework for framework in known}
     for each in name:
         if each not in by_id:

@@ -10,6 +10,7 @@ from typing import Any
 
 from packaging.version import Version
 
+from klaudit.errors import KlauditError
 from klaudit.frameworks.conditions import misfits
 from klaudit.frameworks.records import (
     Keys,
@@ -36,7 +37,7 @@ from klaudit.frameworks.rules import (
 )
 
 
-class RulesError(ValueError):
+class RulesError(KlauditError, ValueError):
     """A framework file that does not follow the format; the message starts with path and line."""
 
 

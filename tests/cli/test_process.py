@@ -61,7 +61,7 @@ def test_the_version_needs_nothing_heavy() -> None:
     version, heavy, own = done.stdout.splitlines()
     assert version.startswith("klaudit ")
     assert heavy == "[]"
-    assert own == "['klaudit', 'klaudit.cli', 'klaudit.cli.group']"
+    assert own == "['klaudit', 'klaudit.cli', 'klaudit.cli.group', 'klaudit.errors']"
 
 
 def test_a_quiet_scan_in_a_pipe_does_without_rich() -> None:
