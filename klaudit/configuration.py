@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from klaudit.errors import KlauditError
 from klaudit.globs import Globs
-from klaudit.model import Confidence
+from klaudit.model import Confidence, Severity
+from klaudit.policy import FAIL_ON, Allowed, FailOn, PerPath
 
-FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
-FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+__all__ = [
+    "COMMAND_LINE", "FAIL_ON", "FILE_NAMES", "MAX_BYTES", "Configuration", "ConfigurationError", "FailOn", "Options", "PerFileIgnores",
+    "StandardInput", "find", "load",
+]  # fmt: skip
+
 FILE_NAMES = ("klaudit.toml", "pyproject.toml")  # in a folder with both the first counts
 MAX_BYTES = 1_000_000
 COMMAND_LINE = "command line"  # as an origin of options
@@ -33,28 +38,26 @@ class ConfigurationError(KlauditError, ValueError):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
-class PerFileIgnores:
+class PerFileIgnores(Struct, frozen=True):
     globs: Globs
     selectors: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StandardInput:
+class StandardInput(Struct, frozen=True):
     """What `-` stands for: its contents, and the name under which they are read as if they lay on disk."""
 
     name: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The effective options of a scan.
 
     `select` and `ignore` hold rule ids, prefixes of ids or names, an empty `select` meaning all; no `frameworks` means every known
     one; `jobs` 0 means one per core; `rules` are absolute folders with further rule files.  Those of the gate: whether comments can
-    suppress (and must give a reason), the least confidence that counts, the file of known findings, the commit since which only changes
-    count, seconds allowed in all and per file.
+    suppress (and must give a reason), the least confidence that counts, severities by rule, names of the set-ups that are required (any
+    of them, see theory.naming; empty: no matter which), what holds for single paths, what is allowed, the file of known findings, the
+    commit since which only changes count, seconds allowed in all and per file.
     """
 
     select: tuple[str, ...] = ()
@@ -74,14 +77,17 @@ class Options:
     suppressions: bool = True
     require_reasons: bool = False
     min_confidence: Confidence = "low"
+    severity: Mapping[str, Severity] = field(default_factory=dict)
+    require: tuple[str, ...] = ()
+    per_path: tuple[PerPath, ...] = ()
+    allow: tuple[Allowed, ...] = ()
     baseline: str | None = None
     diff_base: str | None = None
     timeout: float | None = None
     file_timeout: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """Options as a file gives them.  `origins` says where each one that it sets stands: field name -> `path:line`."""
 
     options: Options = Options()
@@ -92,7 +98,7 @@ class Configuration:
         """With the options of the command line in place of the file's; None stands for one that was not given."""
         changes = {name: value for name, value in given.items() if value is not None}
         origins = {**self.origins, **dict.fromkeys(changes, COMMAND_LINE)}
-        return replace(self, options=replace(self.options, **changes), origins=origins)  # type: ignore[arg-type]
+        return replace(self, options=replace(self.options, **changes), origins=origins)
 
 
 def find(start: str) -> Path | None:

@@ -7,9 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from klaudit.configuration import FAIL_ON, MAX_BYTES, Configuration, ConfigurationError, Options, PerFileIgnores
 from klaudit.globs import Globs, refusal
@@ -79,8 +80,7 @@ def _parse(path: str, text: str) -> dict[str, Any]:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(Struct, frozen=True):
     path: str
     text: str
     section: str

@@ -7,7 +7,8 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from klaudit.configuration import Options
 from klaudit.discover import list_files, locate

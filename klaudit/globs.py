@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -17,8 +18,7 @@ _MAX_IN_SEGMENT, _MAX_IN_PATTERN = 3, 4
 _WILDCARDS = re.compile(r"\*+")
 
 
-@dataclass(frozen=True, slots=True)
-class Globs:
+class Globs(Struct, frozen=True):
     """Patterns relative to the absolute folder `base`."""
 
     base: str

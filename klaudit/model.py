@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 EstimatorName: TypeAlias = Literal["k1", "k2", "k3", "abs", "full", "reversed-k3", "unknown"]
 Placement: TypeAlias = Literal["loss", "reward", "metric"]
@@ -28,8 +29,7 @@ WithheldBy: TypeAlias = Literal["suppression", "baseline", "unchanged", "allowed
 VersionSource: TypeAlias = Literal["option", "vendored", "lockfile", "requirement", "assumed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Bytes `start`..`end` of one file.  Lines and columns count from 1; columns count characters, not bytes.
 
     `cell` is the index of the notebook cell, from 0, counting all cells.
@@ -45,8 +45,7 @@ class Span:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A value that cannot be known without running something.
 
     `hangs_on` names what decides it: shell or Python names, interpolations, command substitutions.
@@ -63,8 +62,7 @@ Scalar: TypeAlias = None | bool | int | float | str
 Value: TypeAlias = Scalar | Unknown | list["Value"] | dict[str, "Value"]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One assignment of a value to a dotted name or flag, and where it stands.
 
     `span` is the whole entry (`a.b=c`, `--flag value`, `key: value`, `beta=0.04`), `value_span` the value alone.  `source` is where
@@ -80,8 +78,7 @@ class Setting:
     raw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something a reader could not make sense of; the rest of the file was still read."""
 
     path: str
@@ -89,8 +86,7 @@ class Problem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """Why a term is what it is: one effective setting and where it was set (`path` is None for a shipped default)."""
 
     setting: str
@@ -102,8 +98,7 @@ class Evidence:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One KL term of a set-up.  `coefficient` is in nats⁻¹ of the loss or reward; None where it cannot be known."""
 
     placement: Placement
@@ -119,8 +114,7 @@ class Term:
     facts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FrameworkVersion:
+class FrameworkVersion(Struct, frozen=True):
     value: str
     source: VersionSource
     allowed: str = ""
@@ -128,8 +122,7 @@ class FrameworkVersion:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """What one launch, config file or config object really trains with."""
 
     path: str
@@ -146,8 +139,7 @@ class Setup:
     terms: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace bytes `start`..`end` of `path` by `replacement`."""
 
     path: str
@@ -156,15 +148,13 @@ class Edit:
     replacement: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Struct, frozen=True):
     safety: Safety
     title: str
     edits: tuple[Edit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     rule: str
     name: str
     severity: Severity
@@ -178,8 +168,7 @@ class Finding:
     launch: Span | None = None  # the set-up that it is about: that set-up's span
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(Struct, frozen=True):
     """A finding that does not count: who said so (a comment, the baseline, an unchanged launch, the policy), why and where."""
 
     finding: Finding
@@ -189,8 +178,7 @@ class Withheld:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileResult:
+class FileResult(Struct, frozen=True):
     """All that one file gave; what travels between processes."""
 
     path: str
@@ -200,8 +188,7 @@ class FileResult:
     parsed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The outcome of a scan, in deterministic order.
 
     `findings` are those that count; `withheld` those that the gate took out; `remarks` what the gate has to say besides (a stale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Iterable
 
@@ -31,20 +32,31 @@ class Scanner:
     def __init__(self, tree: Tree, files: Iterable[str], options: Options) -> None:
         wanted = set(options.frameworks)
         frameworks = [each for each in load_frameworks(options.rules) if not wanted or each.id in wanted]
-        self.tree = tree
+        self._options = options
         self._prefilter = options.prefilter
         self._index = Index(frameworks)
-        files = list(files)
-        detector = Detector(tree, files, options.framework_versions)
         self._any = Prefilter(self._index.keywords())
-        self._gatherer = Gatherer(tree, self._index, detector, files, self._any.may_matter)
         self._code = Prefilter(self._index.code_keywords())
+        self._files = list(files)
+        self._move_to(tree)
+
+    def over(self, tree: Tree) -> Scanner:
+        """A scanner of the same files as they are in another tree; what was made of the rules serves both."""
+        other = copy.copy(self)
+        other._move_to(tree)
+        return other
+
+    def _move_to(self, tree: Tree) -> None:
+        self.tree = tree
+        detector = Detector(tree, self._files, self._options.framework_versions)
+        self._gatherer = Gatherer(tree, self._index, detector, self._files, self._any.may_matter)
 
     def may_matter(self, path: str, data: bytes) -> bool:
         """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
-        return self._may_set(path, data) or (path.endswith(_WITH_FORMULAS) and may_hold_formulas(data))
+        return self.may_set(path, data) or (path.endswith(_WITH_FORMULAS) and may_hold_formulas(data))
 
-    def _may_set(self, path: str, data: bytes) -> bool:
+    def may_set(self, path: str, data: bytes) -> bool:
+        """The same for settings alone, without formulas."""
         if path.endswith(".py"):
             return self._code.may_matter(data)
         if self._any.may_matter(data) or (path.endswith((".yaml", ".yml")) and calls_scripts(data)):
@@ -63,7 +75,7 @@ class Scanner:
                 return FileResult(path)
             setups: list[Setup] = []
             findings: list[Finding] = []
-            if not self._prefilter or self._may_set(path, source.data):
+            if not self._prefilter or self.may_set(path, source.data):
                 gathered = self._gatherer.gather(path)
                 setups, findings = self._judge(gathered.launches)
                 findings += map(never_existed, gathered.phantoms)

@@ -8,7 +8,6 @@ python tools/make_schema.py --check    exit 1 where the file is not up to date
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
 import json
 import sys
@@ -17,10 +16,12 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
 from packaging.version import Version
 
 from klaudit.frameworks import conditions, rules
 from klaudit.frameworks.load import shipped_rules
+from klaudit.frameworks.records import is_record
 from klaudit.frameworks.versions import VersionRange
 
 Schema = dict[str, Any]
@@ -73,18 +74,16 @@ def _record(record: Any, definitions: dict[str, Schema]) -> Schema:
     hints = typing.get_type_hints(record)
     properties: Schema = {}
     required = []
-    for field in dataclasses.fields(record):
+    for field in structs.fields(record):
         if field.name.startswith("has_") or field.name in _FILLED_IN.get(record, ()):
             continue
         key = "if" if field.name == "when" else field.name.replace("_", "-")
         properties[key] = {"$ref": "#/$defs/Condition"} if field.name == "when" else _of(hints[field.name], definitions)
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        if field.required:
             required.append(key)
-    written = (record.__doc__ or "") if not (record.__doc__ or "").startswith(f"{record.__name__}(") else ""
+    written = record.__doc__ or ""
     schema: Schema = {
-        **(
-            {"description": inspect.cleandoc(written)} if written else {}
-        ),  # dataclasses without one get their signature
+        **({"description": inspect.cleandoc(written)} if written else {}),
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
@@ -119,7 +118,7 @@ def _of(hint: Any, definitions: dict[str, Schema]) -> Schema:
     """The schema of what the loader converts to this annotation."""
     if hint in _PLAIN:
         return dict(_PLAIN[hint])
-    if dataclasses.is_dataclass(hint):
+    if is_record(hint):
         name = typing.cast(type, hint).__name__
         if name not in definitions:
             definitions[name] = {}  # a record may hold itself

@@ -179,7 +179,7 @@ def _tell(plan: Plan, view: View, *, is_write: bool, format_name: str) -> None:
 
 
 def _summarise(plan: Plan, view: View, file: str, *, is_write: bool) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from klaudit.reports import migrations
     from klaudit.reports.view import DEFAULT_WIDTH

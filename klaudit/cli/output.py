@@ -6,10 +6,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from klaudit.cli.parameters import Failure, Given
 from klaudit.configuration_file import did_you_mean
@@ -23,8 +24,7 @@ from klaudit.tree import TooLargeError, Tree
 _MAX_WIDTH = 140  # longer lines of prose are hard to read
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Which formats go to which files, and which goes to standard output, if any."""
 
     files: tuple[tuple[str, str], ...]

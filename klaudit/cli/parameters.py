@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import fields
 
 from klaudit.configuration_file import did_you_mean, version_problem
 from klaudit.reports.visible import visible
@@ -62,8 +63,7 @@ def _hint(value: str, known: list[str]) -> str:
     return hint if hint.startswith(": did") else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What was given on the command line to any command that scans; None where an option was not given."""
 
     paths: tuple[str, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.cli.parameters import Failure, Given
 from klaudit.cli.progress import shown_progress
@@ -14,8 +15,7 @@ from klaudit.model import Report
 from klaudit.tree import MAX_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """One run: what was given, what that makes together with the configuration file, and what is looked at."""
 
     given: Given

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import TypeAlias
+
+from msgspec import Struct
 
 Constant: TypeAlias = None | bool | int | float | str
 Assignment: TypeAlias = Mapping[str, Constant]
@@ -25,8 +26,7 @@ _TEXT_METHODS = {
 TEXT_METHODS = frozenset(_TEXT_METHODS)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A value that is not known here, by its path, and what string methods were applied to it since."""
 
     text: str
@@ -44,10 +44,8 @@ class Subject:
         return Subject(self.text, (*self.steps, (method, arguments)))
 
 
-class Condition:
+class Condition(Struct, frozen=True):
     """True, false or open (None) under an assignment."""
-
-    __slots__ = ()
 
     def holds(self, assignment: Assignment) -> bool | None:
         raise NotImplementedError
@@ -56,8 +54,7 @@ class Condition:
         return ()
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf(Condition):
+class OneOf(Condition, frozen=True):
     """The subject equals one of the values."""
 
     subject: Subject
@@ -77,8 +74,7 @@ class OneOf(Condition):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Affix(Condition):
+class Affix(Condition, frozen=True):
     """The subject starts or ends with a text."""
 
     subject: Subject
@@ -97,8 +93,7 @@ class Affix(Condition):
         return f"{self.subject.text} {'ends' if self.end else 'starts'} with {self.text!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class Truth(Condition):
+class Truth(Condition, frozen=True):
     """The subject, or a test that is not understood, is true."""
 
     text: str
@@ -110,8 +105,7 @@ class Truth(Condition):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Not(Condition):
+class Not(Condition, frozen=True):
     inner: Condition
 
     def holds(self, assignment: Assignment) -> bool | None:
@@ -127,8 +121,7 @@ class Not(Condition):
         return f"not {_bracketed(self.inner)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Both(Condition):
+class Both(Condition, frozen=True):
     """Every part holds; without parts, always."""
 
     conditions: tuple[Condition, ...]
@@ -144,8 +137,7 @@ class Both(Condition):
         return " and ".join(map(_bracketed, self.conditions)) or "always"
 
 
-@dataclass(frozen=True, slots=True)
-class Either(Condition):
+class Either(Condition, frozen=True):
     """Some part holds; without parts, never."""
 
     conditions: tuple[Condition, ...]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import count
 from operator import add, mul, neg, truediv
+
+from msgspec import Struct
 
 from klaudit.code.conditions import NEVER, Condition, either
 from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
@@ -57,8 +58,7 @@ class Op(Enum):
     OPAQUE = auto()  # a call that could not be followed
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """Where something is written: a module (by its index in the program) and a syntax node."""
 
     module: int

@@ -7,8 +7,10 @@ import builtins
 import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+from msgspec import Struct, field
 
 from klaudit.code import names
 from klaudit.model import Span
@@ -21,8 +23,7 @@ Loader = Callable[[str], Source | None]
 FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionInfo:
+class FunctionInfo(Struct, frozen=True, eq=False):
     """A function where it is defined; `owner` is the class it is a method of, `inside` the class whose `self` it sees."""
 
     module: Module
@@ -73,8 +74,7 @@ class ClassInfo:
         return written
 
 
-@dataclass(slots=True, eq=False)
-class Module:
+class Module(Struct, eq=False):
     """One file: its syntax tree and the names of its top level."""
 
     index: int

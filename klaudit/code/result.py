@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.code.conditions import Constant
 from klaudit.code.evaluation.classification import Classification
@@ -14,8 +15,7 @@ Place: TypeAlias = Literal["loss", "reward", "metric", "unknown"]
 Role: TypeAlias = Literal["log pi", "log pi_old", "log pi_ref"]
 
 
-@dataclass(frozen=True, slots=True)
-class AtomSeen:
+class AtomSeen(Struct, frozen=True):
     """A tensor of a formula, whose log-probability it is and why."""
 
     role: Role
@@ -24,8 +24,7 @@ class AtomSeen:
     detached: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """What the formula is where settings choose: `when` is empty where nothing does.
 
     `home` is where this way of it is written, `node` its graph and `assignment` the settings under which it was evaluated; `values` are
@@ -41,8 +40,7 @@ class Variant:
     values: tuple[tuple[str, frozenset[Constant]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
+class Knob(Struct, frozen=True):
     """A coefficient: the parameter or configuration attribute it is, and its number where a default is known."""
 
     name: str
@@ -50,16 +48,14 @@ class Knob:
     inverse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class KlDiv:
+class KlDiv(Struct, frozen=True):
     """A use of torch.nn.functional.kl_div: what is wrong with its arguments, in words."""
 
     span: Span
     wrong: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(Struct, frozen=True):
     """One KL formula and where its value goes.
 
     `span` and `text` are the expression in the file under analysis: the formula, or the call that leads to it in another file (then
@@ -133,8 +129,7 @@ class Formula:
         return self.sign(what) < 0 if self.placement == "loss" else self.sign(what) > 0 and not self.standalone
 
 
-@dataclass(frozen=True, slots=True)
-class CodeResult:
+class CodeResult(Struct, frozen=True):
     path: str
     formulas: tuple[Formula, ...]
     problems: tuple[Problem, ...] = ()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.model import Finding, Setup
 from klaudit.readers.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Formulas:
+class Formulas(Struct, frozen=True):
     setups: tuple[Setup, ...] = ()
     findings: tuple[Finding, ...] = ()
 

@@ -10,8 +10,9 @@ import ast
 import itertools
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.modules import FunctionInfo, Module
@@ -34,8 +35,7 @@ _UNIT = re.compile(rb"\n(?:@|def\b|async def\b|class\b)")
 _METHOD = re.compile(rb"\n    (?:def\b|async def\b)")
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(Struct, frozen=True):
     """Where the words stand, as sorted byte offsets."""
 
     reference: tuple[int, ...]
@@ -75,8 +75,7 @@ def hits(data: bytes) -> Hits:
     return _hits_in(data.lower())
 
 
-@dataclass(frozen=True, slots=True)
-class Screened:
+class Screened(Struct, frozen=True):
     """The functions of a module that are read: those that hold both words, and those that only call or read something named KL."""
 
     direct: tuple[FunctionInfo, ...]

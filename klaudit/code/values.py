@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from klaudit.code.conditions import Condition, Constant, Subject
 from klaudit.code.graph import Node
@@ -14,15 +15,13 @@ from klaudit.code.modules import ClassInfo, FunctionInfo, Module
 MAX_ITEMS = 256  # of a list or tuple; no formula is spread over more
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A string, True, False, None (numbers are nodes)."""
 
     value: Constant
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """An object that comes from outside: `data.batch['ref_log_prob']`, a parameter, the result of a call that is not followed.
 
     `name` is the identifier that says most about it.  `model` is whose model computed it, where a call shows that.
@@ -42,8 +41,7 @@ class Path:
         return self.subject or Subject(self.text)
 
 
-@dataclass(slots=True)
-class Sequence:
+class Sequence(Struct):
     """A list or tuple.  `grows`: elements are appended in a loop, so that it stands for any number of them."""
 
     items: list[Value]
@@ -53,14 +51,12 @@ class Sequence:
         return Sequence([*self.items, *other.items][:MAX_ITEMS], self.grows or other.grows)
 
 
-@dataclass(slots=True)
-class Mapping:
+class Mapping(Struct):
     entries: dict[str, Value]
     name: str = ""
 
 
-@dataclass(slots=True)
-class Alternatives:
+class Alternatives(Struct):
     """One value per condition; the first that holds counts."""
 
     arms: tuple[tuple[Condition, Value], ...]
@@ -71,8 +67,7 @@ class Alternatives:
         return all(isinstance(value, Literal) and isinstance(value.value, bool) for _, value in self.arms)
 
 
-@dataclass(slots=True)
-class Closure:
+class Closure(Struct):
     """A function with what it is called with so far and the names around it."""
 
     info: FunctionInfo
@@ -82,8 +77,7 @@ class Closure:
     keywords: dict[str, Value] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Operation:
+class Operation(Struct):
     """A library function or tensor method by name, and the tensor it was looked up on."""
 
     dotted: str
@@ -92,13 +86,11 @@ class Operation:
     keywords: dict[str, Value] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassObject:
+class ClassObject(Struct, frozen=True):
     info: ClassInfo
 
 
-@dataclass(slots=True)
-class Instance:
+class Instance(Struct):
     """An object of a class whose code is read; attributes are filled as they are looked up."""
 
     info: ClassInfo
@@ -108,15 +100,13 @@ class Instance:
     attributes: dict[str, Value] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
+class Namespace(Struct, frozen=True):
     """An imported module of the same tree."""
 
     module: Module
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """Something that a module imports, looked up only when it is called with what matters: reading the other file costs most."""
 
     module: Module
@@ -127,8 +117,7 @@ class Imported:
         return self.dotted.rsplit(".", 1)[-1]
 
 
-@dataclass(slots=True)
-class Distribution:
+class Distribution(Struct):
     """torch.distributions.Categorical and its kin: what its logits are."""
 
     logits: Node
@@ -151,8 +140,7 @@ Value: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
-class Arguments:
+class Arguments(Struct):
     """What a call is given."""
 
     positional: list[Value]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from klaudit.configuration import Options
 from klaudit.discover.git import list_by_git
@@ -19,8 +20,7 @@ from klaudit.model import Problem
 _MOST_GIT_RUNS = 50  # a tree can hold any number of repositories, and each costs a process
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """POSIX paths relative to the root of the targets, sorted; `problems` has a row for each folder that could not be read."""
 
     files: tuple[str, ...]

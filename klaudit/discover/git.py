@@ -12,8 +12,9 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from klaudit.discover.targets import repository_of
 
@@ -40,8 +41,7 @@ def list_by_git(folder: str) -> list[str] | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Git:
+class _Git(Struct, frozen=True):
     program: str
     git_folder: Path
     work_tree: str

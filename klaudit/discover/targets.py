@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+
+from msgspec import Struct, field
 
 from klaudit.configuration import Options, StandardInput
 from klaudit.model import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(Struct, frozen=True):
     """`root` is absolute, without symlinks; `folders` and `files` are POSIX, relative to it.
 
     `overlay` holds contents that stand in for what is on disk; `problems` has a row for each path that cannot be scanned.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from klaudit.frameworks.load import RulesError, shipped_rules
 from klaudit.model import Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Struct, frozen=True):
     """A wrong and a right text in one language (a file suffix without dot: sh, yaml, py ...), executed as tests.
 
     `beside` are the files that lie beside either, by name.
@@ -27,8 +27,7 @@ class Example:
     beside: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One finding of the catalogue.  `name` is its file name, docs anchor and judge's name."""
 
     id: str

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 import klaudit.findings
 from klaudit.findings import catalogue
@@ -18,8 +21,7 @@ from klaudit.model import Confidence, Edit, Evidence, Finding, Fix, Safety, Seve
 NO_FIX = Fix("none", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """What a judge says; the rest of a finding comes from the catalogue.  `severity` overrules the catalogue's."""
 
     span: Span

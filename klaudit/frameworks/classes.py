@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import ClassMatch, Index
@@ -16,8 +16,7 @@ _MAX_LINEAGE = 12
 _NAMES = ("Config", "Arguments", "Args", "Params", "Trainer", "Strategy")  # what config classes are called
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Struct, frozen=True):
     """`inherited` holds the field defaults of the classes between, the framework's own class's first descendant first."""
 
     matches: tuple[ClassMatch, ...]

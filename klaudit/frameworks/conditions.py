@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from klaudit.frameworks.records import Keys, did_you_mean
 from klaudit.frameworks.rules import Condition, Plain
@@ -27,8 +28,7 @@ _SIGNS = ("in", "not-in", "equals", "above", "below", "matches")
 _OF_THE_LAUNCH = ("$entry-point", "$imports", "$config")
 
 
-@dataclass(slots=True)
-class Lookup:
+class Lookup(Struct):
     """How a condition asks for values, and which settings it asked for (they are the evidence of what it decides)."""
 
     value: Callable[[str], Value]

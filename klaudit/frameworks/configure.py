@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.conditions import Lookup, holds

@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.configure import Configurer
@@ -30,8 +32,7 @@ _GIVES_SOMETHING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Phantom:
+class Phantom(Struct, frozen=True):
     """A use of an API that no release of the framework ever had."""
 
     framework: Framework
@@ -39,8 +40,7 @@ class Phantom:
     item: ConfigObject
 
 
-@dataclass(slots=True)
-class Gathered:
+class Gathered(Struct):
     """What one file holds.  `parsed` is false where nothing in it could be read."""
 
     launches: list[Launch] = field(default_factory=list)

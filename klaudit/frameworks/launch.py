@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from klaudit.frameworks.rules import EntryPoint, Framework, Trainer
 from klaudit.model import FrameworkVersion, Setting, SetupKind, Span
@@ -28,8 +29,7 @@ class Configuration(Protocol):
         """The names of all that was set by hand, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """`target` is the module, script, program, class or file that identifies it; `config_name` the primary config, where there is one.
 
     `head` is the place that stands for the launch as a whole (the entry point's word, the class name, the file's first key).

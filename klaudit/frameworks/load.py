@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import fields, replace
 from packaging.version import Version
 
 from klaudit.errors import KlauditError
@@ -127,7 +128,7 @@ def _trainer(data: Any, keys: Keys) -> Trainer:
         name: _vocabulary(name, item, (*keys, "vocabularies", name))
         for name, item in mapping(data.pop("vocabularies", {}), (*keys, "vocabularies")).items()
     }
-    trainer: Trainer = dataclasses.replace(build(Trainer, data, keys), settings=settings, vocabularies=vocabularies)
+    trainer: Trainer = replace(build(Trainer, data, keys), settings=settings, vocabularies=vocabularies)
     for record, at in _records(trainer, keys):
         _check_references(record, trainer, at)
     return trainer
@@ -211,9 +212,9 @@ def _check_names(keys: Keys, field: str, names: Iterable[str], known: Mapping[st
 def _records(record: Any, keys: Keys) -> Iterator[tuple[Any, Keys]]:
     """A record and all records in it, each with the keys that lead to it."""
     yield record, keys
-    for field in dataclasses.fields(record):
+    for field in fields(record):
         value = getattr(record, field.name)
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, tuple) else ()
         for at, item in items:
-            if dataclasses.is_dataclass(item):
+            if isinstance(item, Struct):
                 yield from _records(item, (*keys, key_of(field.name), at))

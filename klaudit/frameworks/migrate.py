@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.frameworks.resolve import Effective, Resolution, TermState
 from klaudit.frameworks.rules import Plain, Recipe
 from klaudit.model import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Settings to write (spelling, value) and to take away, by spelling.  `rescued_from_std` lists those that keep the penalty out of
     group-std normalisation, `carried` the setting that takes the coefficient over, and the one that has it now."""
 
@@ -26,8 +25,7 @@ class Change:
         return self.recipe.explanation or self.recipe.why
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
+class Impossible(Struct, frozen=True):
     """No such set-up here, and why."""
 
     why: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from msgspec import Struct
 from packaging.version import Version
 
 from klaudit.frameworks.rules import Framework
@@ -28,8 +28,7 @@ _EXTRAS = r"(?:\[[^\]\n]{0,200}\])?"
 _COMPARISONS = r"(?:(?:===?|~=|>=|<=|!=|<|>)\s{0,9}[\w.*+!]+\s{0,9},?\s{0,9})+"
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Struct, frozen=True):
     specifier: str
     path: str
     line: int

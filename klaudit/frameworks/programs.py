@@ -6,8 +6,9 @@ import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from klaudit.readers.invocation import Invocation
 from klaudit.tree import TooLargeError, Tree
@@ -20,8 +21,7 @@ _LONGEST = 200  # bytes of a program's name with what stands around it
 _MOST_NAMES = 1_000  # more is a list of files, not a launch script
 
 
-@dataclass(frozen=True, slots=True)
-class HydraMain:
+class HydraMain(Struct, frozen=True):
     """What `@hydra.main(config_path=.., config_name=..)` says; `folder` is relative to the tree's root."""
 
     folder: str

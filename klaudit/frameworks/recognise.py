@@ -5,7 +5,8 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.frameworks.rules import ConfigClass, ConfigSignature, EntryPoint, Framework, NeverExisted, Trainer
 from klaudit.model import Setting
@@ -13,8 +14,7 @@ from klaudit.readers.invocation import Invocation
 from klaudit.tree import TooLargeError, Tree
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramMatch:
+class ProgramMatch(Struct, frozen=True):
     """`defaults` are those of the program's own argument classes, which stand between the framework's and the command."""
 
     framework: Framework
@@ -23,15 +23,13 @@ class ProgramMatch:
     defaults: tuple[Setting, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ClassMatch:
+class ClassMatch(Struct, frozen=True):
     framework: Framework
     trainer: Trainer
     config_class: ConfigClass
 
 
-@dataclass(frozen=True, slots=True)
-class FileMatch:
+class FileMatch(Struct, frozen=True):
     framework: Framework
     trainer: Trainer
     signature: ConfigSignature

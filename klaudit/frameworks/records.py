@@ -5,7 +5,6 @@ Files write a field's name with dashes and `when` as `if`.  One record stands fo
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import types
 import typing
@@ -13,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import fields as fields_of
 from packaging.version import Version
 
 from klaudit.frameworks.versions import VersionRange, parse_version
@@ -33,6 +34,11 @@ def key_of(field: str) -> str:
     return "if" if field == "when" else field.replace("_", "-")
 
 
+def is_record(hint: Any) -> bool:
+    """Whether an annotation is a class of records."""
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
 def build(record: Any, data: Any, keys: Keys) -> Any:
     """A record of that class.  Raises MisfitError."""
     fields = _fields(record)
@@ -50,8 +56,7 @@ def build(record: Any, data: Any, keys: Keys) -> Any:
     return record(**values)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Fields:
+class _Fields(Struct, frozen=True):
     hints: dict[str, Any]
     of_key: dict[str, str]
     required: tuple[str, ...]
@@ -60,15 +65,10 @@ class _Fields:
 @lru_cache(maxsize=64)
 def _fields(record: Any) -> _Fields:
     hints = typing.get_type_hints(record)
-    missing = dataclasses.MISSING
     return _Fields(
         hints,
         {key_of(name): name for name in hints if not name.startswith("has_")},
-        tuple(
-            each.name
-            for each in dataclasses.fields(record)
-            if each.default is missing and each.default_factory is missing
-        ),
+        tuple(each.name for each in fields_of(record) if each.required),
     )
 
 
@@ -80,7 +80,7 @@ def convert(hint: Any, item: Any, keys: Keys) -> Any:
             return VersionRange.parse(str(item)) if hint is VersionRange else parse_version(str(item))
         except ValueError as error:
             raise MisfitError(keys, str(error)) from None
-    if dataclasses.is_dataclass(hint):
+    if is_record(hint):
         return build(hint, item, keys)
     if origin is tuple:
         items = item if isinstance(item, list) else [item]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 from packaging.version import Version
 
 from klaudit.frameworks.conditions import Known, Lookup, holds
@@ -30,8 +31,7 @@ from klaudit.theory import Row, judge_sum, look_up
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1", "y", "t"}), frozenset({"false", "no", "off", "0", "n", "f"})
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(Struct, frozen=True):
     """The value of a setting that takes effect.  `name` is the spelling in use; `setting` is None for a shipped default."""
 
     id: str
@@ -58,8 +58,7 @@ class Effective:
         return Evidence(self.name, self.value, self.setting.origin, place.path, place.line, place, note)
 
 
-@dataclass(frozen=True, slots=True)
-class TermState:
+class TermState(Struct, frozen=True):
     """A term with what the judges need to know about it beyond the report."""
 
     rule: TermRule

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct, field
 from packaging.version import Version
 
 from klaudit.frameworks.versions import EVERY_VERSION, VersionRange
@@ -17,8 +17,7 @@ SettingType: TypeAlias = Literal["any", "bool", "switch", "int", "float", "str"]
 Condition: TypeAlias = Mapping[str, Plain]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedIn:
+class CheckedIn(Struct, frozen=True):
     """Where a release's own files say a fact.  Only the maintainers' tools/check_rules.py reads this; it explains the kinds."""
 
     kind: Literal["yaml", "dataclass", "arguments", "words", "text"] = "text"
@@ -32,8 +31,7 @@ class CheckedIn:
     lacks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A fact that holds for some versions and under some condition (see conditions.py)."""
 
     versions: VersionRange = EVERY_VERSION
@@ -43,8 +41,7 @@ class Case:
     checked_in: tuple[CheckedIn, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Case):
+class Name(Case, frozen=True):
     """One spelling of a setting.  `replaced_by` says what to write instead where this spelling is gone."""
 
     name: str = ""
@@ -53,8 +50,7 @@ class Name(Case):
     has_const: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Default(Case):
+class Default(Case, frozen=True):
     """The value where nothing is set.  `fixed` values cannot be set in those versions: the key does not exist or is not read."""
 
     value: Plain = None
@@ -62,8 +58,7 @@ class Default(Case):
     config: tuple[str, ...] = ()  # primary configs it holds for; empty: all
 
 
-@dataclass(frozen=True, slots=True)
-class SettingSpec:
+class SettingSpec(Struct, frozen=True):
     id: str
     names: tuple[Name, ...]
     type: SettingType
@@ -75,8 +70,7 @@ class SettingSpec:
     checked_in: tuple[CheckedIn, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Word(Case):
+class Word(Case, frozen=True):
     """One value of an estimator vocabulary."""
 
     value: Plain = None
@@ -85,8 +79,7 @@ class Word(Case):
     raises: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     id: str
     words: tuple[Word, ...]
     otherwise_raises: str
@@ -95,16 +88,14 @@ class Vocabulary:
     checked_in: tuple[CheckedIn, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GradientCase(Case):
+class GradientCase(Case, frozen=True):
     """How gradient reaches the estimator.  `biased` overrules the table: the score weight of a form that is known biased, but in no row."""
 
     gradient: Gradient = "pathwise"
     biased: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStd(Case):
+class GroupStd(Case, frozen=True):
     """The penalty goes through a group-wise division by the standard deviation.
 
     `switch` set to `switched_off` turns that off where it can be.
@@ -114,28 +105,24 @@ class GroupStd(Case):
     switched_off: Plain = None
 
 
-@dataclass(frozen=True, slots=True)
-class RaisesCase(Case):
+class RaisesCase(Case, frozen=True):
     raises: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EstimatorChoice(Case):
+class EstimatorChoice(Case, frozen=True):
     """`setting` names the setting whose vocabulary decides, else `fixed`."""
 
     setting: str = ""
     fixed: EstimatorName = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class CoefficientChoice(Case):
+class CoefficientChoice(Case, frozen=True):
     setting: str = ""
     fixed: float | None = None
     scale: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class TermRule(Case):
+class TermRule(Case, frozen=True):
     """One KL term that the trainer may add.  `when` says when it is switched on; in each list the first case that holds counts."""
 
     id: str = ""
@@ -152,8 +139,7 @@ class TermRule(Case):
     facts: tuple[Case, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fault(Case):
+class Fault(Case, frozen=True):
     """A combination that the framework refuses or that does not do what it says; `rule` is the finding it is."""
 
     rule: str = "KLA206"
@@ -163,8 +149,7 @@ class Fault(Case):
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe(Case):
+class Recipe(Case, frozen=True):
     """How to get from a biased set-up to `target`, in settings (by id; the spelling follows the version).  First that holds counts.
 
     `set` gives new values, `coefficient` the setting that takes over the coefficient in force, `remove` settings that become dead or
@@ -182,8 +167,7 @@ class Recipe(Case):
     impossible: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint(Case):
+class EntryPoint(Case, frozen=True):
     """What starts the trainer.  `scripts` are path endings; `programs` are leading words (`trl grpo`)."""
 
     modules: tuple[str, ...] = ()  # may be patterns: `examples.train.*`
@@ -201,8 +185,7 @@ class EntryPoint(Case):
     )  # flag -> values: the launch is of this trainer only with these
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSignature(Case):
+class ConfigSignature(Case, frozen=True):
     """Dotted keys that make a file of its own a set-up of this trainer: all of `all_of` and one of `any_of`, with values as `when` says."""
 
     all_of: tuple[str, ...] = ()
@@ -211,8 +194,7 @@ class ConfigSignature(Case):
     skip_paths: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigClass(Case):
+class ConfigClass(Case, frozen=True):
     """Python classes whose keywords or fields are the settings, with values as `when` says."""
 
     names: tuple[str, ...] = ()
@@ -220,8 +202,7 @@ class ConfigClass(Case):
     only_with: tuple[str, ...] = ()  # parts of a configuration: they count only where they set one of these settings
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDefaults(Case):
+class SourceDefaults(Case, frozen=True):
     """Where the framework's own source in the tree says its defaults."""
 
     kind: Literal["dataclass", "arguments"] = "dataclass"
@@ -230,8 +211,7 @@ class SourceDefaults(Case):
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Trainer(Case):
+class Trainer(Case, frozen=True):
     id: str = ""
     title: str = ""
     entry_points: tuple[EntryPoint, ...] = ()
@@ -254,16 +234,14 @@ class Trainer(Case):
     strict_names: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VersionFile:
+class VersionFile(Struct, frozen=True):
     """`path` below the vendored root; `pattern` has one group, the version (default: the first line)."""
 
     path: str
     pattern: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionBound:
+class VersionBound(Struct, frozen=True):
     """What a key or text in the vendored source says of its version, whatever its version file says."""
 
     file: str
@@ -275,8 +253,7 @@ class VersionBound:
     at_most: Version | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vendored:
+class Vendored(Struct, frozen=True):
     """`markers` are paths of which one must exist; the folder they hang from is the vendored root."""
 
     markers: tuple[str, ...] = ()
@@ -285,8 +262,7 @@ class Vendored:
     unless: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NeverExisted:
+class NeverExisted(Struct, frozen=True):
     """An API that circulates in guides but never was: `symbols` called with any of `keywords`."""
 
     symbols: tuple[str, ...]
@@ -295,8 +271,7 @@ class NeverExisted:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(Struct, frozen=True):
     id: str
     title: str
     repository: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
+from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
 _OPERATORS: tuple[tuple[str, Callable[[Version, Version], bool]], ...] = (
@@ -32,8 +32,7 @@ def parse_version(text: str) -> Version:
         raise ValueError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRange:
+class VersionRange(Struct, frozen=True):
     """Comma-separated comparisons, all of which must hold; empty holds for every version."""
 
     text: str

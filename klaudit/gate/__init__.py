@@ -6,7 +6,8 @@ Each step is a module with `hold(report, gate) -> Report`: it moves findings to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.configuration import Options
 from klaudit.discover import Targets
@@ -14,8 +15,7 @@ from klaudit.model import Report
 from klaudit.tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """What the steps may look at.
 
     `files` are all files of the scan, also those that held no word of interest; `marked` those that hold `klaudit:`.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import Problem, Setting, Span, Value
 from klaudit.readers.source import Source
@@ -11,8 +12,7 @@ from klaudit.readers.source import Source
 # --- commands: shell scripts, subprocess calls, notebook "!" lines, "run:" blocks ---------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A run of characters of a word that were written in one place.
 
     `text` is None where the characters cannot be known; `hangs_on` then says what decides them.  `span` is where the characters
@@ -27,8 +27,7 @@ class Piece:
     unset: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """One argument, after expansion and word splitting.
 
     `span` is where it is written (an array element: in the array's assignment), `site` where the command uses it.
@@ -54,8 +53,7 @@ class Word:
         return tuple(dict.fromkeys(name for piece in self.pieces for name in piece.hangs_on))
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One simple command that would be started, its words expanded.  `words[0]` is the program.
 
     `assumes` lists the conditions under which it runs, in the script's own words, empty for what runs with no arguments and an empty
@@ -73,8 +71,7 @@ class Command:
 # --- trees of keys: YAML, JSON, TOML ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarNode:
+class ScalarNode(Struct, frozen=True):
     """`text` is the scalar's content after the format's own escapes; `plain` is false where quotes or a block make it a string.
 
     `start`/`end` are byte offsets into the document's source; `tag` is an explicit tag such as `!!str`.
@@ -87,16 +84,14 @@ class ScalarNode:
     tag: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     key: str
     key_start: int
     key_end: int
     value: Node
 
 
-@dataclass(frozen=True, slots=True)
-class MappingNode:
+class MappingNode(Struct, frozen=True):
     """Entries in order of writing, merge keys already expanded (own keys win), duplicates kept (the last one counts)."""
 
     entries: tuple[Entry, ...]
@@ -111,8 +106,7 @@ class MappingNode:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceNode:
+class SequenceNode(Struct, frozen=True):
     items: tuple[Node, ...]
     start: int
     end: int
@@ -121,8 +115,7 @@ class SequenceNode:
 Node: TypeAlias = ScalarNode | MappingNode | SequenceNode
 
 
-@dataclass(frozen=True, slots=True)
-class TreeDocument:
+class TreeDocument(Struct, frozen=True):
     """One YAML document, JSON text or TOML text; `header` holds leading comments (some tools put directives there)."""
 
     source: Source
@@ -133,8 +126,7 @@ class TreeDocument:
 # --- config objects: Python -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """A positional argument: its value, and the qualified names it mentions (`HfArgumentParser((A, B))` mentions two)."""
 
     value: Value
@@ -142,8 +134,7 @@ class Argument:
     symbols: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(Struct, frozen=True):
     """A field of a class body.  `annotation` holds the qualified names in its annotation, outermost first.
 
     `factory` is the qualified name of the class that makes the default (`field(default_factory=KLConfig)`, `x: KLConfig = KLConfig()`)
@@ -158,8 +149,7 @@ class FieldSpec:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ArgumentSpec:
+class ArgumentSpec(Struct, frozen=True):
     """One option of a command-line parser, or one positional argument, as declared.
 
     `flags` keep their dashes; `dest` is the attribute that holds the value; `default` is what the program sees where the option is not
@@ -177,8 +167,7 @@ class ArgumentSpec:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigObject:
+class ConfigObject(Struct, frozen=True):
     """Settings given in Python code, as one thing.
 
     - `call`: `GRPOConfig(beta=0.04, **common)`; `symbol` is the callee's qualified name (`trl.GRPOConfig`), as imports make it.
@@ -207,8 +196,7 @@ class ConfigObject:
     scope: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PythonDocument:
+class PythonDocument(Struct, frozen=True):
     """`imports` maps local names to qualified names, `*` to star-imported modules; all parts stand in source order.
 
     `commands` are those given word by word; `shell_strings` are the texts handed to a shell, for the shell reader.  Where such a
@@ -223,15 +211,13 @@ class PythonDocument:
     shell_strings: tuple[Source, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShellDocument:
+class ShellDocument(Struct, frozen=True):
     source: Source
     commands: tuple[Command, ...]
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NotebookCell:
+class NotebookCell(Struct, frozen=True):
     """One cell as written; `index` counts from 0 among all cells of the notebook."""
 
     index: int
@@ -239,8 +225,7 @@ class NotebookCell:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class NotebookDocument:
+class NotebookDocument(Struct, frozen=True):
     """A notebook.  `python` reads its Python cells as one program, in order; `shell` are its `!` lines and `%%bash` cells.
 
     `files` are those that `%%writefile` cells write, by path.
@@ -257,8 +242,7 @@ class NotebookDocument:
 # --- pieces of other languages within a file ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(Struct, frozen=True):
     """Shell in a job file, code in a Markdown fence.
 
     `language` is `sh`, `python`, `yaml`, `json`, `toml` or `ini`.  `environment` are the variables that the file sets for it, each with

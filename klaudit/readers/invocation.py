@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.readers.document import Command, Word
 from klaudit.readers.launchers import LAUNCHERS, LONGEST_NAME, PYTHON_LAUNCHERS, Grammar
@@ -27,8 +28,7 @@ _PYTHON_OPTIONS_WITH_VALUE = "XW"
 _ENV_OPTIONS_WITH_VALUE = frozenset({"-u", "--unset", "-C", "--chdir", "-S", "--split-string"})
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A program with its own arguments.
 
     `target` is a module's dotted name, a script's path, or a program's name without its folder.  `directory` is where it runs, relative

@@ -6,9 +6,10 @@ As strict as Python's `json`, which also accepts NaN and Infinity; duplicate key
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from json import JSONDecodeError, JSONDecoder
 from typing import NoReturn
+
+from msgspec import Struct, field
 
 from klaudit.readers.document import Entry, MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
 from klaudit.readers.source import Source, UnreadableError
@@ -31,8 +32,7 @@ def read_json(source: Source) -> TreeDocument:
     return TreeDocument(source, _Reader(source).read())
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """An object or array whose end has not been seen yet; `key` is the pending key and its span, in characters."""
 
     start: int

@@ -5,15 +5,16 @@ Facts about command lines only.  Which option takes a value decides where the in
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 # What comes after the options: a command, a Python target (`-m` or `--module` make it a module), or whatever `uv run` takes (either).
 Inner: TypeAlias = Literal["command", "target", "either"]
 
 
-@dataclass(frozen=True, slots=True)
-class Grammar:
+class Grammar(Struct, frozen=True):
     """How to read the words between a launcher and what it runs.
 
     Options in `named` take a value (or, with `others_take_values`, are the only ones that take none).  `operands` words follow the

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.readers.document import Embedded
 from klaudit.readers.excerpt import Excerpt
@@ -32,8 +33,7 @@ _PROMPTS = {
 }
 
 
-@dataclass(slots=True)
-class _Fence:
+class _Fence(Struct):
     language: str
     line: int
     prefix: bytes

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from klaudit.model import Problem
 from klaudit.readers.document import NotebookCell, NotebookDocument, PythonDocument
@@ -25,8 +26,7 @@ _SHELL_LANGUAGES = ("bash", "sh", "shell", "shellscript", "zsh")
 _Kind = Literal["python", "shell", "markdown", "other"]
 
 
-@dataclass(slots=True)
-class _Cell:
+class _Cell(Struct):
     """A cell's text as bytes `start`..`end` of the text of all cells; a shell or written cell begins at `body`."""
 
     index: int

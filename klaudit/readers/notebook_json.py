@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
+
+from msgspec import Struct, field
 
 from klaudit.readers.source import Source, UnreadableError
 
@@ -17,8 +18,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(slots=True)
-class RawCell:
+class RawCell(Struct):
     """One cell: its JSON without text and outputs, and the spans of the strings (inside the quotes) that make its text."""
 
     value: dict[str, Any] = field(default_factory=dict)

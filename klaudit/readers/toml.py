@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
+
+from msgspec import Struct, field
 
 from klaudit.readers.document import Entry, MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
 from klaudit.readers.source import Source, UnreadableError
@@ -59,8 +60,7 @@ def read_toml(source: Source) -> TreeDocument:
 _Key: TypeAlias = tuple[str, int, int]  # one part of a dotted key and its span, in characters
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """A table under construction: later headers may add to it."""
 
     start: int
@@ -69,8 +69,7 @@ class _Table:
     values: dict[str, _Table | _Tables | Node] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Tables:
+class _Tables(Struct):
     """An array of tables; the last one is open."""
 
     items: list[_Table]

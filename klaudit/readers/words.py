@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from klaudit.model import Origin, Span, Unknown, Value
 from klaudit.readers.document import Piece, Word

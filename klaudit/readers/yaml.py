@@ -8,10 +8,10 @@ bounded, and they cost half as much.  What a plain scalar means (`off`, `1e-3`) 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import yaml
+from msgspec import Struct, field
 
 from klaudit.readers.document import Entry, MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
 from klaudit.readers.source import Source, UnreadableError
@@ -40,8 +40,7 @@ def read_yaml(source: Source) -> tuple[TreeDocument, ...]:
     return _Reader(source).read()
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A mapping or sequence whose end has not been seen yet."""
 
     start: int

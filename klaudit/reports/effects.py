@@ -40,6 +40,6 @@ def _compared(before: Iterable[Term], after: Iterable[Term]) -> _Effects:
 
 def _what(terms: Iterable[Term]) -> tuple[Term, ...]:
     """The terms without where they come from, which differs from launch to launch."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return tuple(replace(term, evidence=(), facts=(), why_inactive="") for term in terms)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.model import Span
 from klaudit.readers.source import Source
@@ -15,8 +16,7 @@ _MOST_LINES = 3  # of one mark: a launch may be a command of a hundred lines
 _AROUND = 2_000  # characters looked at on each side of a mark: a line may be a whole file
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A place to underline; the `primary` one with carets."""
 
     span: Span
@@ -24,8 +24,7 @@ class Mark:
     primary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Underline:
+class _Underline(Struct, frozen=True):
     """Part of a mark on one line: characters `start`..`end` of it, from 0; an `end` of None is the line's end."""
 
     start: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.readers.source import Source
 from klaudit.reports.visible import visible
@@ -17,8 +18,7 @@ def _no_source(path: str) -> Source | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """`source` gives a file of the report by path, for excerpts; `prefix` leads from the working directory to the scanned root.
 
     `wrap` says whether lines that tools look for (`path:line:column ...`) may be broken to `width` too: on a terminal, not in a pipe.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import EstimatorName, Placement
 from klaudit.theory.estimators import ESTIMATORS
@@ -19,8 +20,7 @@ Target: TypeAlias = Literal["value", "log-ratio", "exponent"]
 _FAR = 1e3  # nats: no log-probability difference of a token comes near
 
 
-@dataclass(frozen=True, slots=True)
-class Clamp:
+class Clamp(Struct, frozen=True):
     """Bounds, in nats, on `target`.  `log-ratio` bounds d itself; `exponent` bounds the argument of exp (-d in k3, d in its reverse)."""
 
     target: Target
@@ -32,8 +32,7 @@ class Clamp:
             raise ValueError(f"an empty clamp: {self.low} to {self.high}")
 
 
-@dataclass(frozen=True, slots=True)
-class ClampedWeight:
+class ClampedWeight(Struct, frozen=True):
     """A score weight in pieces: `(low, high, weight)` for low < d < high, from -inf to inf, in order."""
 
     pieces: tuple[tuple[float, float, ScoreWeight], ...]

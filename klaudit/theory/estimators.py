@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.model import EstimatorName
 from klaudit.theory.weights import ScoreWeight
 
 
-@dataclass(frozen=True, slots=True)
-class Estimator:
+class Estimator(Struct, frozen=True):
     """A per-token estimator: its value k(d) and its slope dk/dlog pi, both as sums over the same basis."""
 
     name: EstimatorName

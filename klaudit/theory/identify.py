@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.model import EstimatorName, Gradient, Placement, Verdict
 from klaudit.theory.estimators import ESTIMATORS
@@ -17,8 +18,7 @@ from klaudit.theory.matching import COARSE, Point, Probe, Sample, ValueMatch, Vi
 from klaudit.theory.weights import ScoreWeight
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What a penalty was found to be: `scale` times the estimator plus `constant`.
 
     `weight` is its score weight in the placement asked for (None: no known formula), followed for d in `live`.

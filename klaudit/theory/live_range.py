@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 Weights: TypeAlias = Callable[
     [Sequence[float]], Sequence[tuple[float, float]]
@@ -16,8 +17,7 @@ _STEP = 0.1
 _BISECTIONS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRange:
+class LiveRange(Struct, frozen=True):
     """The range of d (nats) in which the weight follows its formula, infinite where no bound was found, and what lies beyond."""
 
     low: float

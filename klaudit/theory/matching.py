@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import EstimatorName, Gradient, Placement
 from klaudit.theory.estimators import ESTIMATORS
 from klaudit.theory.weights import ZERO, ScoreWeight
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A token: d = log pi - log ref, log(pi/pi_old), and log ref itself, in nats."""
 
     d: float
@@ -29,8 +29,7 @@ class Point:
         return self.log_pi - self.log_rho
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """The penalty at a point: its value and its derivative with respect to log pi, as autograd sees it."""
 
     value: float
@@ -44,8 +43,7 @@ FINE, COARSE = 1e-5, 2e-2  # relative: float32 inside the penalty, bfloat16 insi
 _VIEWS = ((1.0, FINE), (0.25, FINE), (0.05, FINE), (1.0, COARSE))  # nearer to d = 0 in case clamps are tight
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """The penalty at points around d = 0, on-policy, and the relative tolerance within which formulas are compared with it."""
 
     points: tuple[Point, ...]
@@ -92,8 +90,7 @@ class View:
         return short if abs(short - scale) < self.tolerance * abs(scale) else scale
 
 
-@dataclass(frozen=True, slots=True)
-class ValueMatch:
+class ValueMatch(Struct, frozen=True):
     """The value is `scale` times the estimator plus `constant`, up to the relative `residual`."""
 
     estimator: EstimatorName

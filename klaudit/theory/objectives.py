@@ -6,8 +6,9 @@ integrand is differentiated; a `frozen` value was computed at rollout (pi = pi_o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 Divergence: TypeAlias = Literal[
     "KL(pi||ref)", "KL(ref||pi)", "KL(pi_old||pi)", "KL(pi||pi_old)", "TV(pi, ref)", "chi2(pi||ref)",
@@ -20,8 +21,7 @@ REVERSE: Divergence = "KL(pi||ref)"
 FORWARD: Divergence = "KL(ref||pi)"
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
+class Objective(Struct, frozen=True):
     """A weighted sum of divergences; the empty sum is constant in the policy: nothing is descended."""
 
     parts: tuple[tuple[Divergence, float], ...] = ()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import EstimatorName, Verdict
 from klaudit.theory.table import Row
@@ -19,8 +20,7 @@ _SILENT: frozenset[Verdict] = frozenset({"no-regularisation", "no-gradient"})
 _COMPLEMENTS: tuple[EstimatorName, ...] = ("k1", "k3", "full")
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """What several active terms do together."""
 
     weight: ScoreWeight | None

@@ -7,7 +7,8 @@ Every row is asserted by exact enumeration in the tensor checks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.model import EstimatorName, Gradient, Placement, Verdict
 from klaudit.theory.estimators import ESTIMATORS
@@ -15,8 +16,7 @@ from klaudit.theory.objectives import FORWARD, NOTHING, REVERSE, Divergence, Obj
 from klaudit.theory.weights import ZERO, ScoreWeight
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One configuration.
 
     `weight` is None where it is not a function of the sampled token's d alone (full-vocabulary sums, ratios of whole sequences, unknown).

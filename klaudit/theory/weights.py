@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 Basis: TypeAlias = Literal["d", "d**2", "abs(d)", "sign(d)", "exp(d)", "exp(-d)", "1"]
 
@@ -26,8 +27,7 @@ _SHOWN_AS = {"d**2": "d^2", "abs(d)": "|d|"}
 _ORDER: tuple[Basis, ...] = ("d", "d**2", "abs(d)", "sign(d)", "exp(d)", "exp(-d)", "1")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreWeight:
+class ScoreWeight(Struct, frozen=True):
     """A sum of coefficients times basis functions of d, as sorted pairs; the empty sum is zero."""
 
     parts: tuple[tuple[Basis, float], ...]

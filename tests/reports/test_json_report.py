@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from klaudit import __version__, model
 from klaudit.model import Edit, Evidence, Finding, Fix, FrameworkVersion, Problem, Report, Setup, Span, Term, Unknown
@@ -149,7 +148,7 @@ def test_every_field_of_the_model_is_in_the_schema(
 ) -> None:
     rows = SCHEMA["$defs"]
     properties = set(rows[row]["properties"] if row else rows["setup"]["properties"]["framework_version"]["properties"])
-    names = {field.name for field in dataclasses.fields(record)}
+    names = {field.name for field in fields(record)}
     stated = {name for field in names for name in elsewhere.get(field, {field})}
     assert stated == properties - {"unknown"}
 

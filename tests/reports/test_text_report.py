@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from klaudit.model import Evidence, Finding, Fix, FrameworkVersion, Problem, Report, Setup, Span, Term, Unknown
 from klaudit.readers.source import Source
@@ -237,7 +236,7 @@ def test_every_field_of_a_finding_is_shown(report: Report, view: View) -> None:
         assert part in text
     not_for_people = {"fingerprint"}
     shown_fields = {"rule", "name", "severity", "confidence", "span", "message", "why", "fix", "related"}
-    assert {field.name for field in dataclasses.fields(Finding)} == shown_fields | not_for_people
+    assert {field.name for field in fields(Finding)} == shown_fields | not_for_people
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

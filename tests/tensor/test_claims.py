@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from klaudit.tensor import claims as module
 from klaudit.tensor.claims import Claim, theory_claims, verdict_claims

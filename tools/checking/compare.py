@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import fields
 from packaging.version import Version
 
 from checking import sources
@@ -140,7 +141,7 @@ def _check_setting(
             continue
         source = _source(trainer, check.path, "", lambda check=check: _statements(root, check))
         if isinstance(source, Row):
-            yield dataclasses.replace(source, fact=fact)
+            yield replace(source, fact=fact)
         else:
             yield _compare(fact, spec, source, Expected(trainer, version, Path(check.path).stem), check.key)
     if not own:
@@ -282,11 +283,11 @@ def _cases(record: Any, name: str) -> Iterable[tuple[str, Case]]:
     """Every Case inside a trainer, with a name to print."""
     if isinstance(record, Case):
         yield name, record
-    for field in dataclasses.fields(record):
+    for field in fields(record):
         value = getattr(record, field.name)
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
         for at, part in enumerate(parts):
-            if dataclasses.is_dataclass(part) and not isinstance(part, type):
+            if isinstance(part, Struct):
                 label = (
                     getattr(part, "id", "")
                     or getattr(part, "value", "")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import EstimatorName, Gradient
 from klaudit.theory import ScoreWeight
@@ -12,8 +13,7 @@ Ratio: TypeAlias = Literal["none", "attached", "detached", "sequence"]
 Direction: TypeAlias = Literal["pi||ref", "ref||pi", ""]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What clamps and exponentials do far from the reference.
 
     `live` is the range of d (nats) around 0 outside which a clamp is in force, None without a clamp.  `unbounded_exp`: nothing bounds the
@@ -27,8 +27,7 @@ class Limits:
     sign_flips: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(Struct, frozen=True):
     """What a formula is.
 
     On sampled tokens its value is scale * k(d) + shift for the named estimator (per sampled token; `scale` alone for a sum over the

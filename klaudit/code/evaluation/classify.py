@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.classification import Classification, Ratio

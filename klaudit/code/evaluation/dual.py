@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.slopes import RULES, guarded
@@ -23,8 +24,7 @@ class NotEvaluableError(ValueError):
     """A formula holds something that has no value here: a foreign tensor, a call that was not followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """Sampled tokens: log pi, d and delta of each."""
 
     x: tuple[float, ...]
@@ -53,8 +53,7 @@ class Tokens:
         return [1.0 if node.live else 0.0] * len(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """One position: logits of the policy and of the reference, and the direction that the policy's logits move in."""
 
     policy: tuple[float, ...]
@@ -77,8 +76,7 @@ class Vocabulary:
         return list(self.direction) if node.live else [0.0] * len(self)
 
 
-@dataclass(slots=True)
-class Dual:
+class Dual(Struct):
     """Values and slopes at the points; where `clamped`, some clamp on the way was in force."""
 
     values: list[float]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from klaudit.code import names
 from klaudit.code.conditions import (

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, Condition
 from klaudit.code.graph import Node, Op, Site
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """What lies between the sink and the place the walk has reached."""
 
     factor: float = 1.0

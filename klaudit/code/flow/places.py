@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from klaudit.code.conditions import can_hold
 from klaudit.code.flow.passage import Passage
@@ -13,8 +14,7 @@ from klaudit.code.interpreter.machine import Machine
 from klaudit.code.result import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """An occurrence with the place that its value reaches."""
 
     occurrence: Occurrence

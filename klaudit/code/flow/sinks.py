@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, Condition
@@ -14,8 +14,7 @@ from klaudit.code.roles import FOREIGN
 from klaudit.code.values import Alternatives, Instance, Mapping, Sequence, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A value that reached a place.  `certain`: what the code does shows it; otherwise only a name does.
 
     `needs_company`: a name like `kl_loss` is no loss by itself, only a sum or a product with a coefficient is.

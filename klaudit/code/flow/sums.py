@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from klaudit.code.flow.passage import Passage, core, is_aggregation
 from klaudit.code.graph import Graph, Node, Op, reachable

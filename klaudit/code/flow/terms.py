@@ -7,7 +7,9 @@ on, and stops at the first formula in log pi and log pi_ref.  What is mixed with
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from klaudit.code import names
 from klaudit.code.conditions import NEVER, Condition, both, negated
@@ -22,16 +24,14 @@ START = Passage()
 _SINGLE = frozenset({Op.POW})
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """One formula and how it reaches the sink."""
 
     node: Node
     passage: Passage
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     graph: Graph
     visits: int = 0
     seen: set[tuple[Node, tuple[Node, ...], float, Condition, bool]] = field(default_factory=set)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from klaudit.code import names
 from klaudit.code.conditions import Condition, OneOf, Subject

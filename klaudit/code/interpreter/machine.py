@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, Condition, Constant, both
@@ -26,8 +28,7 @@ class BudgetError(RuntimeError):
     """A function is larger or deeper than is worth following."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sink:
+class Sink(Struct, frozen=True):
     """A value that compares policy and reference, and what was done with it under which condition."""
 
     kind: SinkKind
@@ -39,8 +40,7 @@ class Sink:
     without_gradient: bool = False
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(Struct):
     """One function being run."""
 
     module: Module

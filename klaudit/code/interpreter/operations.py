@@ -6,8 +6,9 @@ An operation gets the tensor it works on, the other arguments, and where it stan
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.graph import Graph, Node, Op, Site, reachable
@@ -16,8 +17,7 @@ from klaudit.code.values import Arguments, Literal, Value
 SAMPLED_TOKENS = "log-probability of the sampled tokens"
 
 
-@dataclass(slots=True)
-class Given:
+class Given(Struct):
     """One application of an operation: the tensor it works on, the rest of the arguments as given and as tensors."""
 
     graph: Graph

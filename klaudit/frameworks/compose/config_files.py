@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from klaudit.frameworks.compose.interpolation import malformed
 from klaudit.frameworks.compose.items import Branch, FromNodes, InFile, Item
@@ -23,8 +24,7 @@ _HEADER_LENGTH = 512  # characters that Hydra looks at for `# @package`
 _DIRECTIVE = re.compile(r"\s*#\s*@")
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultEntry:
+class DefaultEntry(Struct, frozen=True):
     """One entry of a defaults list as written: a `group` with its options, or (group None) a config by path."""
 
     group: str | None
@@ -34,8 +34,7 @@ class DefaultEntry:
     is_override: bool = False
 
 
-@dataclass(slots=True)
-class ConfigFile:
+class ConfigFile(Struct):
     """A config file: its content without the defaults list, that list, and the package its header names.
 
     `problem` says why Hydra cannot load it, and ends every launch that needs it.
@@ -49,8 +48,7 @@ class ConfigFile:
     problem: Problem | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPath:
+class SearchPath(Struct, frozen=True):
     """Folders of the tree, in the order of searching, and entries that lie outside it or are unknown."""
 
     folders: tuple[str, ...]
@@ -80,8 +78,7 @@ class SearchPath:
         return SearchPath(tuple(folders), tuple(unseen))
 
 
-@dataclass(slots=True)
-class Library:
+class Library(Struct):
     """Reads the config files of one tree."""
 
     tree: Tree

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from klaudit.frameworks.compose.found import Found, UnresolvedError
 from klaudit.frameworks.compose.interpolation import Resolver
@@ -14,16 +17,14 @@ from klaudit.model import Problem, Setting, Span, Unknown, Value
 MAX_EXPLICIT = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
+class Own(Struct, frozen=True):
     """Something set by hand: the content of a file at a package, or one override."""
 
     name: str
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
-class UnseenConfig:
+class UnseenConfig(Struct, frozen=True):
     """A config that belongs into the composition at `package` but is not in the tree."""
 
     package: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.frameworks.compose.config_files import ConfigFile, VersionBase
 
 
-@dataclass(slots=True, eq=False)
-class Default:
+class Default(Struct, eq=False):
     """A choice from a config group, or (`group` None) a config by its path, which is then the `value`.
 
     `folder` and `parent_package` are those of the config in whose list it stands.  `header` is the package that the chosen file's

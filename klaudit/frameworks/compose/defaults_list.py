@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from klaudit.frameworks.compose.config_files import ConfigFile, VersionBase
 from klaudit.frameworks.compose.default_entry import Default
@@ -20,8 +21,7 @@ _HYDRA_NAMES = "output launcher sweeper help hydra_help hydra_logging job_loggin
 HYDRA_GROUPS = frozenset(f"hydra/{name}" for name in _HYDRA_NAMES.split())  # every launch chooses from them already
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A config to merge at a package; `file` is None where the tree does not have it."""
 
     config: str
@@ -30,8 +30,7 @@ class Chosen:
     is_primary: bool
 
 
-@dataclass(slots=True)
-class _Choice:
+class _Choice(Struct):
     """A choice that overrides the defaults lists' own; `config` is the config that makes it, None for the command line."""
 
     value: str | list[str] | None
@@ -39,14 +38,12 @@ class _Choice:
     is_used: bool = False
 
 
-@dataclass(slots=True)
-class _Deletion:
+class _Deletion(Struct):
     option: str | None
     is_used: bool = False
 
 
-@dataclass(slots=True)
-class _Choices:
+class _Choices(Struct):
     """What has been decided about config groups so far."""
 
     overriding: dict[str, _Choice] = field(default_factory=dict)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from klaudit.frameworks.compose.items import Container, Item
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """An item with the containers above it, outermost first, and its name."""
 
     item: Item

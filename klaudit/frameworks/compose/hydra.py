@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from klaudit.frameworks.compose.config_files import Library, SearchPath, VersionBase
 from klaudit.frameworks.compose.configuration import Base, Configuration, Own, UnseenConfig
@@ -56,8 +58,7 @@ def compose_hydra(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """What decides a base, but for the environment."""
 
     search_path: tuple[str, ...]

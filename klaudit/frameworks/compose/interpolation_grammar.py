@@ -6,9 +6,10 @@ This is OmegaConf's grammar; what the tree evaluates to is in `interpolation`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.frameworks.compose.primitives import ESCAPE, GrammarError, primitive, unescape, without_trailing_space
 from klaudit.model import Scalar
@@ -17,15 +18,13 @@ MAX_DEPTH = 40
 MAX_LENGTH = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """`${...}` to another key: the pieces of its dotted name, leading dots (relative) included."""
 
     pieces: tuple[str | Interpolation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """`${name:arguments}`: a resolver; `text` is its source."""
 
     name: tuple[str | Interpolation, ...]
@@ -33,26 +32,22 @@ class Call:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """Text with interpolations in it.  One interpolation alone keeps the type of its value, unless `is_quoted`."""
 
     pieces: tuple[str | Interpolation, ...]
     is_quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     items: tuple[Element, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     items: tuple[tuple[str, Element], ...]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import Scalar, Setting, Span, Unknown, Value
 from klaudit.readers.document import Entry, MappingNode, Node, ScalarNode
@@ -25,8 +26,7 @@ class Written(Protocol):
 NOWHERE = Span("", 0, 0, 0, 0, 0, 0)  # of values that stand in no file
 
 
-@dataclass(frozen=True, slots=True)
-class Nowhere(Written):
+class Nowhere(Struct, frozen=True):
     """A value that stands in no file: a shipped default, with a note on where it is known from."""
 
     note: str = ""
@@ -35,16 +35,13 @@ class Nowhere(Written):
         return Setting(name, value, NOWHERE, NOWHERE, "default", None, self.note)
 
 
-@dataclass(slots=True)
-class InFile(Written):
+class InFile(Struct):
     """An entry of a config file, or an item of a list in one (`entry` is then the item)."""
 
     source: Source
     entry: Entry | Node
-    _spans: tuple[Span, Span] | None = field(default=None, repr=False)
-    _setting: Setting | None = field(
-        default=None, repr=False
-    )  # the last one asked for: hundreds of launches ask the same
+    _spans: tuple[Span, Span] | None = None
+    _setting: Setting | None = None  # the last one asked for: hundreds of launches ask the same
 
     def setting(self, name: str, value: Value) -> Setting:
         known = self._setting
@@ -71,8 +68,7 @@ class InFile(Written):
         return self.entry.value if isinstance(self.entry, Entry) else self.entry
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A scalar; text with `${` in it is an interpolation, resolved when someone asks, unless it is the result of one."""
 
     value: Scalar | Unknown
@@ -88,8 +84,7 @@ class Leaf:
         return self.value == MISSING
 
 
-@dataclass(slots=True)
-class Branch:
+class Branch(Struct):
     """A mapping.  Shared between configurations unless `owner` is the one at work, which alone may change it."""
 
     items: dict[str, Item]
@@ -97,8 +92,7 @@ class Branch:
     owner: object | None = None
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """A list, shared in the same way."""
 
     items: list[Item]

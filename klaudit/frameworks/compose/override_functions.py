@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import Scalar, Unknown, Value
 
 MAX_ALTERNATIVES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """Several values, one for each run of a multirun.  `alternatives` is None where they cannot be listed.
 
     `simple` marks the bare form `a,b`, which is also what a forgotten pair of quotes or brackets looks like.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from klaudit.frameworks.compose.items import NOWHERE, Written
+from msgspec import Struct
+
+from klaudit.frameworks.compose.items import NOWHERE
 from klaudit.frameworks.compose.override_functions import Sweep
 from klaudit.frameworks.compose.override_values import parse_value
 from klaudit.frameworks.compose.primitives import GrammarError
@@ -24,8 +25,7 @@ _GROUP = r"[A-Za-z_][A-Za-z0-9_-]*(?:/[A-Za-z_][A-Za-z0-9_-]*)+"
 _HEAD = re.compile(rf"(\+\+?|~)?({_GROUP}|{_PATH}|{_NAME}|)(?:@({_PATH}|{_NAME}|))?(=[ \t]*|\Z)")
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """One override as the grammar reads it.
 
     `value_at` is the offset, in characters, of the value in the text (None without a `=`).  `alternatives` lists the values of a
@@ -45,8 +45,7 @@ class Parsed:
     hangs_on: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Override(Written):
+class Override(Struct, frozen=True):
     """An override and the word of the command that spells it (None for one given as text)."""
 
     parsed: Parsed

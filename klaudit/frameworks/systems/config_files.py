@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.frameworks.launch import Configuration
 from klaudit.frameworks.systems.keys import file_settings, read_keys
@@ -16,8 +17,7 @@ from klaudit.readers.source import UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(Struct, frozen=True):
     """What a config file sets.  `unseen` names one whose content cannot be known, `refused` says why one stops the program."""
 
     settings: tuple[Setting, ...] = ()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from klaudit.model import Setting, Unknown
 from klaudit.readers.document import ConfigObject, FieldSpec, PythonDocument

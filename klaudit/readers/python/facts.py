@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from klaudit.readers.python.scopes import Change, Place, Scope
 
 
-@dataclass(slots=True)
-class Site:
+class Site(Struct):
     """A node and where it stands; `target` is the name that it is bound to, `owner` the function that it is an argument of."""
 
     node: ast.expr
@@ -18,15 +18,13 @@ class Site:
     owner: ast.expr | None = None
 
 
-@dataclass(slots=True)
-class ClassSite:
+class ClassSite(Struct):
     node: ast.ClassDef
     place: Place
     scope: Scope
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """What the walk found, in no particular order."""
 
     scope: Scope

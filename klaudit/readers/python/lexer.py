@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_NESTING = 20  # f-strings within f-strings; people write two
 
@@ -33,8 +34,7 @@ class LexError(ValueError):
     """An unterminated string or field."""
 
 
-@dataclass(slots=True)
-class StringToken:
+class StringToken(Struct):
     """One string literal; `fields` are the replacement fields of an f-string (braces included), outermost only."""
 
     start: int
@@ -49,8 +49,7 @@ class StringToken:
         return "f" in self.prefix or "t" in self.prefix
 
 
-@dataclass(slots=True)
-class Mark:
+class Mark(Struct):
     """A comment, bracket, line end or escaped line end between strings."""
 
     kind: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from klaudit.model import Setting, Unknown, Value
 from klaudit.readers.document import ArgumentSpec, ConfigObject
@@ -24,16 +25,14 @@ _IMPLIED: dict[str, Value] = {"store_true": False, "store_false": True}
 _TYPES: dict[str, Callable[[str], Value]] = {"float": float, "int": int, "str": str, "bool": bool}
 
 
-@dataclass(slots=True)
-class _Option:
+class _Option(Struct):
     spec: ArgumentSpec
     settings: tuple[Setting, ...]
     start: int  # of the default, or of the whole declaration
     end: int
 
 
-@dataclass(slots=True)
-class _Parser:
+class _Parser(Struct):
     name: str
     symbol: str
     scope: str

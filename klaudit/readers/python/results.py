@@ -6,8 +6,9 @@ Offsets are into the module's data.  A result's `start`..`end` is the literal th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from klaudit.model import Unknown, Value
 
@@ -16,8 +17,7 @@ MAX_ITEMS = 10_000
 REST = "*"  # the text of an unknown that stands for any number of items
 
 
-@dataclass(slots=True)
-class Fragment:
+class Fragment(Struct):
     """Characters that were written in one place; `text` is None where they cannot be known.
 
     `verbatim`: spelled there byte by byte.  Otherwise (an escape, a number put into a string) the whole range stands for each character.
@@ -32,15 +32,13 @@ class Fragment:
     site: tuple[int, int] | None = None  # where a name brings these characters in, None where they are written in place
 
 
-@dataclass(slots=True)
-class Constant:
+class Constant(Struct):
     value: None | bool | int | float
     start: int
     end: int
 
 
-@dataclass(slots=True)
-class Text:
+class Text(Struct):
     fragments: tuple[Fragment, ...]
     start: int
     end: int
@@ -71,8 +69,7 @@ class Text:
         )
 
 
-@dataclass(slots=True)
-class Items:
+class Items(Struct):
     """A list, tuple or set; `open` names what may add items that cannot be seen."""
 
     items: tuple[Result, ...]
@@ -81,8 +78,7 @@ class Items:
     open: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Pair:
+class Pair(Struct):
     """One keyword or dict entry: the whole of it at `start`..`end`, its value expression at `value_start`..`value_end`."""
 
     key: str
@@ -93,8 +89,7 @@ class Pair:
     value_end: int
 
 
-@dataclass(slots=True)
-class Table:
+class Table(Struct):
     """A dict; later pairs win; `open` names what may add keys that cannot be seen."""
 
     pairs: tuple[Pair, ...]
@@ -103,8 +98,7 @@ class Table:
     open: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Made:
+class Made(Struct):
     """What a call of a class (or of something named like one) returns, with the keywords it got."""
 
     symbol: str
@@ -114,8 +108,7 @@ class Made:
     open: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Opaque:
+class Opaque(Struct):
     """What cannot be known: `hangs_on` names what decides it; `maybe` is the value it has under a condition that may hold."""
 
     hangs_on: tuple[str, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 EVER = 1 << 62  # the position of uses that come when everything at the scope's own level has run
 
@@ -14,8 +15,7 @@ BlockKind: TypeAlias = Literal["body", "arm", "loop", "tried", "handler"]
 BindingKind: TypeAlias = Literal["value", "element", "import", "class", "function", "parameter", "other"]
 
 
-@dataclass(slots=True, eq=False)
-class Block:
+class Block(Struct, eq=False):
     """Statements that run together.
 
     An `arm` runs when `test` comes out as `wanted`; arms of one `owner` exclude each other.  What is `tried` may stop half-way and go
@@ -39,8 +39,7 @@ class Block:
         return found
 
 
-@dataclass(slots=True, eq=False)
-class Binding:
+class Binding(Struct, eq=False):
     """One binding of a name.  `value` is the bound expression (`element` of it where a tuple is unpacked); `symbol` what is imported."""
 
     name: str
@@ -54,8 +53,7 @@ class Binding:
     elsewhere: bool = False  # by a function that declares the name global: it happens whenever that is called
 
 
-@dataclass(slots=True, eq=False)
-class Change:
+class Change(Struct, eq=False):
     """Something done to an object through a name: `x += v`, `x["a"]["b"] = v`, `x.a = v`, `x.append(v)`, `x.update(v)`.
 
     `path` is what stands between the name and the change; `how` the operator or method, `=` for an assignment.
@@ -72,8 +70,7 @@ class Change:
     node: ast.stmt | ast.expr
 
 
-@dataclass(slots=True, eq=False)
-class Scope:
+class Scope(Struct, eq=False):
     """A module, function, class body, or an `inner` one (comprehension, lambda), which runs where it stands."""
 
     kind: ScopeKind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from klaudit.readers.shell.arithmetic import evaluate
 from klaudit.readers.shell.expand import Expander
@@ -76,7 +76,7 @@ def declare(state: State, name: str, **attributes: bool | str) -> None:
     """Give a variable attributes, creating it without a value if need be."""
     name = state.resolve(name)
     variable = state.variables.get(name) or Variable({})
-    state.variables[name] = replace(variable, **attributes)  # type: ignore[arg-type]
+    state.variables[name] = replace(variable, **attributes)
 
 
 def export(state: State, name: str) -> None:

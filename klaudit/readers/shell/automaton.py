@@ -6,8 +6,9 @@ Globs and regular expressions are both turned into a Node, which is compiled to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 _MAX_STATES = 2_000
 _MAX_STEPS = 2_000_000
@@ -17,25 +18,21 @@ class TooCostlyError(ValueError):
     """A pattern too large, or a match that takes too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Characters:
+class Characters(Struct, frozen=True):
     """One character out of a set; out of all if None."""
 
     allowed: frozenset[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Concatenation:
+class Concatenation(Struct, frozen=True):
     parts: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     options: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """`*` (any number of times), `+` (at least once) or `?` (at most once)."""
 
     part: Node

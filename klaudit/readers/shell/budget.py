@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
 class ExhaustedError(Exception):
     """The script does more than we follow."""
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """Counts down; `take_*` raise ExhaustedError at the end."""
 
     steps: int = 60_000

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from klaudit.readers.shell.expand import Expander
 from klaudit.readers.shell.fields import Field
@@ -10,8 +11,7 @@ from klaudit.readers.shell.text import Place, plain
 from klaudit.readers.shell.words import Assignment, SimpleCommand, Word
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Its fields, program first, with the word that each comes from.  A declared assignment has an empty field (see declarations)."""
 
     command: SimpleCommand

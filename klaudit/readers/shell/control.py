@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from klaudit.readers.shell.arithmetic import BadExpressionError
 from klaudit.readers.shell.automaton import TooCostlyError

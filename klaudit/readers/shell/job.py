@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.text import Text, at_place, plain
@@ -19,8 +20,7 @@ class UnsupportedError(ValueError):
     """A use of a tool that is not evaluated: what it prints is unknown."""
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct):
     """Its arguments, as characters and with their origin, its input, and whether it succeeded."""
 
     arguments: list[str]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from klaudit.model import Problem
 from klaudit.readers.shell.arithmetic import BadExpressionError
@@ -44,8 +45,7 @@ _MAX_NAME = 80
 _BLANKS = re.compile(r"(?:\s|\\\n)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """A command that the script starts: its words, each with the place where it is used."""
 
     words: tuple[tuple[Field, Place], ...]

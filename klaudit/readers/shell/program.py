@@ -6,24 +6,23 @@ other way too, and no nesting of the script becomes a recursion of ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from klaudit.readers.shell.words import Redirect, SimpleCommand, Word
 
 Range: TypeAlias = tuple[int, int]
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """A simple command.  `tested`: its failure is looked at, so `set -e` does not end the script."""
 
     command: SimpleCommand
     tested: bool = False
 
 
-@dataclass(slots=True)
-class Evaluate:
+class Evaluate(Struct):
     """`[[ .. ]]` or `(( .. ))`; `inner` is what stands between the brackets."""
 
     kind: Literal["[[", "(("]
@@ -31,8 +30,7 @@ class Evaluate:
     tested: bool = False
 
 
-@dataclass(slots=True)
-class Branch:
+class Branch(Struct):
     """Go to `target` if the last status is success (`on_success`) or failure; both ways meet at `join`.
 
     `condition` is the range of the code that decides, as the script words it.
@@ -44,8 +42,7 @@ class Branch:
     join: int = -1
 
 
-@dataclass(slots=True)
-class Case:
+class Case(Struct):
     """Go to the first arm with a matching pattern, else to `join`."""
 
     subject: Word
@@ -53,8 +50,7 @@ class Case:
     join: int = -1
 
 
-@dataclass(slots=True)
-class ForEach:
+class ForEach(Struct):
     """Begin a `for` over `words` (the positional parameters if None).  The `Next` that follows takes one each time."""
 
     name: str
@@ -62,53 +58,45 @@ class ForEach:
     end: int = -1
 
 
-@dataclass(slots=True)
-class Next:
+class Next(Struct):
     """Give `name` the next value, or leave the loop."""
 
     name: str
     end: int = -1
 
 
-@dataclass(slots=True)
-class Loop:
+class Loop(Struct):
     """Begin a loop decided by a `LoopTest`; `again` is where `continue` goes."""
 
     again: int = -1
     end: int = -1
 
 
-@dataclass(slots=True)
-class LoopTest:
+class LoopTest(Struct):
     until: bool
     condition: Range
     end: int = -1
 
 
-@dataclass(slots=True)
-class Jump:
+class Jump(Struct):
     target: int = -1
 
 
-@dataclass(slots=True)
-class Negate:
+class Negate(Struct):
     """`!`"""
 
 
-@dataclass(slots=True)
-class Succeed:
+class Succeed(Struct):
     """A command put in the background succeeds at once."""
 
 
-@dataclass(slots=True)
-class Subshell:
+class Subshell(Struct):
     """Run the instructions up to the next matching `Return` on a copy of the state, then go on at `end`."""
 
     end: int = -1
 
 
-@dataclass(slots=True)
-class Stage:
+class Stage(Struct):
     """One command of a pipeline: a subshell that reads what the stage before wrote."""
 
     is_first: bool
@@ -116,28 +104,24 @@ class Stage:
     end: int = -1
 
 
-@dataclass(slots=True)
-class Define:
+class Define(Struct):
     """A function whose instructions follow; go on at `end`."""
 
     name: str
     end: int = -1
 
 
-@dataclass(slots=True)
-class Redirected:
+class Redirected(Struct):
     """Redirections of the compound command up to the matching `Restore`."""
 
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(slots=True)
-class Restore:
+class Restore(Struct):
     pass
 
 
-@dataclass(slots=True)
-class Return:
+class Return(Struct):
     """The end of a function, a subshell, a sourced script."""
 
 
@@ -162,8 +146,7 @@ Instruction: TypeAlias = (
 )
 
 
-@dataclass(slots=True)
-class Program:
+class Program(Struct):
     """`errors` are (offset, message) of what could not be parsed."""
 
     instructions: list[Instruction]

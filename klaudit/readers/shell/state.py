@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.program import Instruction
@@ -24,8 +26,7 @@ class Value(NamedTuple):
     place: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A scalar is an array with the one element 0, as in bash.  `items` is never changed, only replaced."""
 
     items: dict[Key, Value]
@@ -41,8 +42,7 @@ class Variable:
         return self.items.get("0" if self.is_associative else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopBlock:
+class LoopBlock(Struct, frozen=True):
     """A loop being run: where `continue` and `break` go, what a `for` takes, and how often it has been round."""
 
     again: int
@@ -51,8 +51,7 @@ class LoopBlock:
     rounds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RedirectBlock:
+class RedirectBlock(Struct, frozen=True):
     """Input and output to return to after a redirected compound command."""
 
     input: Text | None
@@ -62,8 +61,7 @@ class RedirectBlock:
 Block: TypeAlias = LoopBlock | RedirectBlock
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What `set` switches: `-e`, `-u`, `-o pipefail`."""
 
     errexit: bool = False
@@ -80,8 +78,7 @@ class Function(NamedTuple):
     file: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What a subshell's caller gets back when it ends."""
 
     variables: dict[str, Variable]
@@ -94,8 +91,7 @@ class Outside:
 FrameKind: TypeAlias = Literal["script", "function", "subshell", "stage", "source", "code"]
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(Struct):
     """A position in a program.
 
     `name` is `$0`, `file` the script that the code stands in, `positional` `$1` and on.  `outside` is set in subshells, `locals` holds
@@ -126,8 +122,7 @@ class Frame:
         return replace(self, locals=dict(self.locals))
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """`status` is the last exit status, `status_hangs` what it hangs on.  `output` is None where nobody reads it.
 
     `directory` is a path below ROOT while it is inside the scanned tree, some other absolute path, or None.  `is_foreign`: on another
