@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from klaudit.configuration import Options
-from klaudit.discover import list_files, locate
+from klaudit.discover import list_context, list_files, locate
 from klaudit.findings.judging import number_fingerprints
 from klaudit.findings.selection import Selection
 from klaudit.gate import Gate, hold
@@ -37,7 +37,7 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
     targets = locate(paths, options)
     found = list_files(targets, options)
     tree = Tree(targets.root, dict(targets.overlay))
-    scanner = Scanner(tree, found.files, options)
+    scanner = Scanner(tree, list_context(targets, found, options), options)
     marked: list[str] = []
     results, seen = _scan_files(scanner, found.files, options, progress, marked)
     problems = [*targets.problems, *found.problems, *(problem for result in results for problem in result.problems)]

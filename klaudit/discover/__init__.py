@@ -1,5 +1,6 @@
 """Which files a scan looks at: the tree is walked (.gitignore honoured), then a byte funnel keeps what may matter."""
 
+from klaudit.discover.context import list_context
 from klaudit.discover.files import Found, discover, list_files
 from klaudit.discover.prefilter import Prefilter
 from klaudit.discover.suffixes import has_shell_shebang, is_candidate
@@ -12,6 +13,7 @@ __all__ = [
     "discover",
     "has_shell_shebang",
     "is_candidate",
+    "list_context",
     "list_files",
     "locate",
 ]

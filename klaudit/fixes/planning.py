@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Callable, Sequence
 
 from klaudit.configuration import Options
-from klaudit.discover import discover, list_files, locate
+from klaudit.discover import discover, list_context, list_files, locate
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.selection import Selection
 from klaudit.fixes.choice import alternatives, choose
@@ -46,7 +46,8 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
     targets = locate(paths, options)
     found = list_files(targets, options)
     tree = Tree(targets.root, dict(targets.overlay))
-    planner = _Planner(tree, found.files, options, request, is_part=targets.folders != (".",))
+    context = list_context(targets, found, options)
+    planner = _Planner(tree, context, options, request, is_part=targets.folders != (".",))
     planner.plan.problems += [*targets.problems, *found.problems]
     planner.look(found.files, progress)
     planner.write()
