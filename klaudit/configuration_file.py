@@ -6,14 +6,16 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from klaudit.configuration import FAIL_ON, MAX_BYTES, Configuration, ConfigurationError, Options, PerFileIgnores
+from klaudit.configuration_policy import Keys, read_allowed, read_per_path, read_required, read_severities
 from klaudit.globs import Globs, refusal
+from klaudit.policy import CONFIDENCES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,9 +24,11 @@ else:
 
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _SECTION = re.compile(r"(?m)^\s*\[\s*tool\s*\.\s*klaudit\b")
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?")
+_HEADER = re.compile(r"\s*(?:\[([^\[\]]+)\]|\[\[([^\[\]]+)\]\])\s*(?:#.*)?")
 _NAME = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""
 _KEY = re.compile(rf"\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
+
+_T = TypeVar("_T", bound=str)
 
 
 def read_configuration(file: Path, *, trusted: bool) -> Configuration:
@@ -37,7 +41,7 @@ def read_configuration(file: Path, *, trusted: bool) -> Configuration:
         section = "tool.klaudit"
         for key in section.split("."):
             table = table.get(key, {}) if isinstance(table, dict) else table
-    reader = _Reader(path, text, section, file.parent, trusted)
+    reader = Reader(path, text, section, file.parent, trusted)
     return reader.configuration(table)
 
 
@@ -80,7 +84,9 @@ def _parse(path: str, text: str) -> dict[str, Any]:
     return table
 
 
-class _Reader(Struct, frozen=True):
+class Reader(Struct, frozen=True):
+    """Takes one section apart.  `keys` of its methods say where in it a value stands."""
+
     path: str
     text: str
     section: str
@@ -93,26 +99,31 @@ class _Reader(Struct, frozen=True):
         given: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for key, value in table.items():
-            if key not in _KEYS:
-                raise self.error((key,), f"unknown key `{key}`{did_you_mean(key, _KEYS)}")
+            self.known((key,), key, _KEYS)
             field, convert = _KEYS[key]
-            given[field] = convert(self, key, value)
+            given[field] = convert(self, (key,), value)
             line = self.line_of((key,))
             origins[field] = f"{self.path}:{line}" if line else self.path
         return Configuration(Options(**given), self.path, origins)
 
-    def error(self, keys: tuple[str, ...], message: str) -> ConfigurationError:
+    def error(self, keys: Keys, message: str) -> ConfigurationError:
         return ConfigurationError(self.path, self.line_of(keys), message)
 
-    def line_of(self, keys: tuple[str, ...]) -> int | None:
+    def known(self, keys: Keys, key: str, wanted: Collection[str]) -> None:
+        """Raises ConfigurationError for a key that is none of those wanted."""
+        if key not in wanted:
+            raise self.error(keys, f"unknown key `{key}`{did_you_mean(key, wanted)}")
+
+    def line_of(self, keys: Keys) -> int | None:
         """The line that sets a key of the section, or a key of a table in it; the nearest line before it where that is hidden."""
-        wanted = (*self.section.split("."), *keys) if self.section else keys
+        wanted: Keys = (*self.section.split("."), *keys) if self.section else keys
         best: int | None = None
         depth = 0
-        table: tuple[str, ...] = ()
+        table: Keys = ()
+        arrays: dict[Keys, int] = {}  # by arrays of tables: which table is open
         for number, line in enumerate(self.text.split("\n"), 1):
             if header := _HEADER.fullmatch(line):
-                here = table = _dotted(header[1])
+                here = table = _opened(_dotted(header[1] or header[2]), arrays, is_array=bool(header[2]))
             elif key := _KEY.match(line):
                 here = (*table, *_dotted(key[1]))
             else:
@@ -124,85 +135,99 @@ class _Reader(Struct, frozen=True):
 
     # --- values ----------------------------------------------------------------------------------------------------------------
 
-    def strings(self, key: str, value: object) -> tuple[str, ...]:
+    def strings(self, keys: Keys, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.error((key,), f"`{key}` must be a list of strings, not {_shown(value)}")
+            raise self.error(keys, f"`{keys[-1]}` must be a list of strings, not {_shown(value)}")
         return tuple(value)
 
-    def flag(self, key: str, value: object) -> bool:
+    def flag(self, keys: Keys, value: object) -> bool:
         if not isinstance(value, bool):
-            raise self.error((key,), f"`{key}` must be true or false, not {_shown(value)}")
+            raise self.error(keys, f"`{keys[-1]}` must be true or false, not {_shown(value)}")
         return value
 
-    def count(self, key: str, value: object) -> int:
+    def count(self, keys: Keys, value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1024:
-            raise self.error((key,), f"`{key}` must be a whole number from 1 to 1024, not {_shown(value)}")
+            raise self.error(keys, f"`{keys[-1]}` must be a whole number from 1 to 1024, not {_shown(value)}")
         return value
 
-    def fail_on(self, key: str, value: object) -> str:
-        if value not in FAIL_ON:
-            hint = did_you_mean(value, FAIL_ON) if isinstance(value, str) else ""
-            raise self.error((key,), f"`{key}` must be one of {', '.join(FAIL_ON)}, not {_shown(value)}{hint}")
-        return str(value)
+    def one_of(self, keys: Keys, value: object, choices: Collection[_T]) -> _T:
+        """The choice that a string names."""
+        for choice in choices:
+            if value == choice:
+                return choice
+        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
+        hint = "" if hint.startswith(" (") else hint
+        raise self.error(keys, f"`{keys[-1]}` must be one of {', '.join(choices)}, not {_shown(value)}{hint}")
 
-    def versions(self, key: str, value: object) -> dict[str, str]:
+    @staticmethod
+    def shown(value: object) -> str:
+        """A value in a message."""
+        return _shown(value)
+
+    def versions(self, keys: Keys, value: object) -> dict[str, str]:
         if not isinstance(value, dict):
-            raise self.error((key,), f"`{key}` must be a table of framework = version, not {_shown(value)}")
+            raise self.error(keys, f"`{keys[-1]}` must be a table of framework = version, not {_shown(value)}")
         for name, version in value.items():
             if not isinstance(version, str):
                 message = f'the version of `{name}` must be a string such as "0.7.0", not {_shown(version)}'
-                raise self.error((key, name), message)
+                raise self.error((*keys, name), message)
             if problem := version_problem(version):
-                raise self.error((key, name), problem)
+                raise self.error((*keys, name), problem)
         return dict(value)
 
-    def globs(self, key: str, value: object) -> tuple[Globs, ...]:
-        patterns = self.strings(key, value)
+    def globs(self, keys: Keys, value: object) -> tuple[Globs, ...]:
+        patterns = self.strings(keys, value)
         for pattern in patterns:
-            self._check_glob((key,), pattern)
+            self.check_glob(keys, pattern)
         return (Globs(os.path.realpath(self.folder), patterns),) if patterns else ()
 
-    def per_file_ignores(self, key: str, value: object) -> tuple[PerFileIgnores, ...]:
+    def per_file_ignores(self, keys: Keys, value: object) -> tuple[PerFileIgnores, ...]:
         if not isinstance(value, dict):
-            raise self.error((key,), f"`{key}` must be a table of pattern = [rules], not {_shown(value)}")
+            raise self.error(keys, f"`{keys[-1]}` must be a table of pattern = [rules], not {_shown(value)}")
         for pattern, selectors in value.items():
-            self._check_glob((key, pattern), pattern)
+            self.check_glob((*keys, pattern), pattern)
             if not isinstance(selectors, list) or not all(isinstance(item, str) for item in selectors):
-                raise self.error((key, pattern), f"`{pattern}` must give a list of rules, not {_shown(selectors)}")
+                raise self.error((*keys, pattern), f"`{pattern}` must give a list of rules, not {_shown(selectors)}")
         base = os.path.realpath(self.folder)
         return tuple(PerFileIgnores(Globs(base, (pattern,)), tuple(value[pattern])) for pattern in value)
 
-    def rule_folders(self, key: str, value: object) -> tuple[str, ...]:
+    def rule_folders(self, keys: Keys, value: object) -> tuple[str, ...]:
         base = os.path.realpath(self.folder)
         folders = []
-        for name in self.strings(key, value):
+        for name in self.strings(keys, value):
             if "\0" in name:
-                raise self.error((key,), "a null byte in a folder's name")
+                raise self.error(keys, "a null byte in a folder's name")
             folder = os.path.realpath(self.folder / name)
             if not self.trusted and not (folder + os.sep).startswith(base.rstrip(os.sep) + os.sep):
                 message = f"`{name}` leads out of the folder of this file: allowed only where --config names the file"
-                raise self.error((key,), message)
+                raise self.error(keys, message)
             if not Path(folder).is_dir():
-                raise self.error((key,), f"no such folder: `{name}`")
+                raise self.error(keys, f"no such folder: `{name}`")
             folders.append(folder)
         return tuple(folders)
 
-    def _check_glob(self, keys: tuple[str, ...], pattern: str) -> None:
+    def check_glob(self, keys: Keys, pattern: str) -> None:
         if problem := refusal(pattern):
             raise self.error(keys, f"`{pattern}` is no usable pattern: {problem}")
 
 
-_KEYS: Mapping[str, tuple[str, Callable[[_Reader, str, object], object]]] = {
-    "select": ("select", _Reader.strings),
-    "ignore": ("ignore", _Reader.strings),
-    "exclude": ("exclude", _Reader.globs),
-    "frameworks": ("frameworks", _Reader.strings),
-    "framework-versions": ("framework_versions", _Reader.versions),
-    "fail-on": ("fail_on", _Reader.fail_on),
-    "include-markdown": ("include_markdown", _Reader.flag),
-    "jobs": ("jobs", _Reader.count),
-    "per-file-ignores": ("per_file_ignores", _Reader.per_file_ignores),
-    "rules": ("rules", _Reader.rule_folders),
+_KEYS: Mapping[str, tuple[str, Callable[[Reader, Keys, object], object]]] = {
+    "select": ("select", Reader.strings),
+    "ignore": ("ignore", Reader.strings),
+    "exclude": ("exclude", Reader.globs),
+    "frameworks": ("frameworks", Reader.strings),
+    "framework-versions": ("framework_versions", Reader.versions),
+    "fail-on": ("fail_on", lambda reader, keys, value: reader.one_of(keys, value, FAIL_ON)),
+    "include-markdown": ("include_markdown", Reader.flag),
+    "jobs": ("jobs", Reader.count),
+    "per-file-ignores": ("per_file_ignores", Reader.per_file_ignores),
+    "rules": ("rules", Reader.rule_folders),
+    "min-confidence": ("min_confidence", lambda reader, keys, value: reader.one_of(keys, value, CONFIDENCES)),
+    "require-reasons": ("require_reasons", Reader.flag),
+    "severity": ("severity", read_severities),
+    "require": ("require", read_required),
+    "per-path": ("per_path", read_per_path),
+    "allow": ("allow", read_allowed),
 }
 KEYS: Mapping[str, str] = {key: field for key, (field, _) in _KEYS.items()}
 
@@ -235,3 +260,15 @@ def _shown(value: object) -> str:
 
 def _dotted(text: str) -> tuple[str, ...]:
     return tuple(bare or quoted for quoted, bare in re.findall(r"""["']([^"']*)["']|([A-Za-z0-9_-]+)""", text))
+
+
+def _opened(names: tuple[str, ...], arrays: dict[Keys, int], *, is_array: bool) -> Keys:
+    """A header's table, with the index of the open table behind the name of each array of tables."""
+    here: Keys = ()
+    for at, name in enumerate(names):
+        here = (*here, name)
+        if is_array and at == len(names) - 1:
+            arrays[here] = arrays.get(here, -1) + 1
+        if here in arrays:
+            here = (*here, arrays[here])
+    return here

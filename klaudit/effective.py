@@ -73,15 +73,24 @@ def _check_frameworks(configuration: Configuration) -> None:
 
 def _check_rules(configuration: Configuration) -> None:
     options = configuration.options
-    per_file = tuple(selector for ignores in options.per_file_ignores for selector in ignores.selectors)
-    if not options.select and not options.ignore and not per_file:
+    selectors = {
+        "select": options.select,
+        "ignore": options.ignore,
+        "per_file_ignores": tuple(each for ignores in options.per_file_ignores for each in ignores.selectors),
+        "severity": tuple(options.severity),
+        "per_path": tuple(
+            each for part in options.per_path for each in (*(part.select or ()), *(part.ignore or ()), *part.severity)
+        ),
+        "allow": tuple(each for allowed in options.allow for each in allowed.rules),
+    }
+    if not any(selectors.values()):
         return
     from klaudit.findings import catalogue
     from klaudit.findings.selection import unknown_selectors
 
     known = [*catalogue.names(), *catalogue.names().values()]
-    for field, selectors in (("select", options.select), ("ignore", options.ignore), ("per_file_ignores", per_file)):
-        unknown = [each for each in unknown_selectors(selectors) if each.upper() != "ALL"]
+    for field, given in selectors.items():
+        unknown = [each for each in unknown_selectors(given) if each.upper() != "ALL"]
         _refuse(configuration, field, unknown, known, "rule")
 
 

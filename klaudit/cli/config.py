@@ -12,6 +12,7 @@ from klaudit.configuration import Configuration, Options
 from klaudit.configuration_file import KEYS
 from klaudit.effective import configuration_for
 from klaudit.globs import Globs
+from klaudit.policy import Allowed, PerPath
 from klaudit.reports.visible import visible
 
 
@@ -37,15 +38,47 @@ def _lines(configuration: Configuration) -> list[str]:
             for ignores in options.per_file_ignores
             for pattern in ignores.globs.patterns
         },
+        "severity": dict(options.severity),
+    }
+    arrays: dict[str, list[dict[str, object]]] = {
+        "per-path": [_per_path(each) for each in options.per_path],
+        "allow": [_allowed(each) for each in options.allow],
     }
     lines = [f"# {visible(configuration.path or 'no configuration file: defaults')}\n"]
     for key, field in KEYS.items():
-        if key not in tables:
+        if key not in tables and key not in arrays and getattr(options, field) is not None:
             lines.append(f"{key} = {json.dumps(_plain(getattr(options, field)))}  # {_origin(configuration, field)}\n")
     for key, rows in tables.items():
         lines.append(f"\n[{key}]  # {_origin(configuration, KEYS[key])}\n")
         lines += [f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in rows.items()]
+    for key, entries in arrays.items():
+        for entry in entries:
+            lines.append(f"\n[[{key}]]  # {_origin(configuration, KEYS[key])}\n")
+            lines += [f"{name} = {_toml(value)}\n" for name, value in entry.items() if value not in (None, (), {})]
     return lines
+
+
+def _per_path(part: PerPath) -> dict[str, object]:
+    return {
+        "paths": part.globs.patterns,
+        "fail-on": part.fail_on,
+        "select": part.select,
+        "ignore": part.ignore,
+        "min-confidence": part.min_confidence,
+        "severity": dict(part.severity),
+        "require": part.require,
+    }
+
+
+def _allowed(allowed: Allowed) -> dict[str, object]:
+    paths = allowed.globs.patterns if allowed.globs is not None else ()
+    return {"rule": allowed.rules, "setup": allowed.setups, "paths": paths, "reason": allowed.reason}
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {json.dumps(item)}" for name, item in value.items()) + "}"
+    return json.dumps(value)
 
 
 def _origin(configuration: Configuration, field: str) -> str:
