@@ -47,12 +47,19 @@ def _stems(keywords: tuple[bytes, ...]) -> tuple[bytes, ...]:
         pieces = {keyword[i : i + n] for n in _LENGTHS for i in range(len(keyword) - n + 1)}
         for piece in {p for p in pieces if _surprisal(p) >= _RARE} or {keyword}:
             holders.setdefault(piece, set()).add(keyword)
+    by_cover: dict[int, list[tuple[float, bytes]]] = {}
+    for piece, held in holders.items():
+        by_cover.setdefault(len(held), []).append((_surprisal(piece), piece))
     stems: list[bytes] = []
     left = set(keywords)
-    while left:
-        stem = max(holders, key=lambda piece: (len(holders[piece] & left), _surprisal(piece), piece))
-        stems.append(stem)
-        left -= holders[stem]
+    for cover in range(max(by_cover, default=0), 0, -1):  # what a piece covers only shrinks: it moves down until it is taken
+        for surprisal, piece in sorted(by_cover.get(cover, ()), reverse=True):
+            covers = len(holders[piece] & left)
+            if covers == cover:
+                stems.append(piece)
+                left -= holders[piece]
+            elif covers:
+                by_cover.setdefault(covers, []).append((surprisal, piece))
     return tuple(stems)
 
 

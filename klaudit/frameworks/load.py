@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 from packaging.version import Version
 
 from klaudit.errors import KlauditError
@@ -212,9 +212,9 @@ def _check_names(keys: Keys, field: str, names: Iterable[str], known: Mapping[st
 def _records(record: Any, keys: Keys) -> Iterator[tuple[Any, Keys]]:
     """A record and all records in it, each with the keys that lead to it."""
     yield record, keys
-    for field in fields(record):
-        value = getattr(record, field.name)
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, tuple) else ()
         for at, item in items:
             if isinstance(item, Struct):
-                yield from _records(item, (*keys, key_of(field.name), at))
+                yield from _records(item, (*keys, key_of(name), at))
