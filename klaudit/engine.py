@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from klaudit.budget import Budget
 from klaudit.configuration import Options
-from klaudit.discover import list_context, list_files, locate
-from klaudit.findings.judging import number_fingerprints
+from klaudit.discover import list_context, list_files, locate, path_in_repository
+from klaudit.findings.judging import give_fingerprints
 from klaudit.findings.selection import Selection
 from klaudit.gate import Gate, hold
 from klaudit.gate.directives import MARKER
 from klaudit.model import FileResult, Finding, Problem, Report, Setup
+from klaudit.pool import scan_files
 from klaudit.scanner import Scanner
 from klaudit.tree import TooLargeError, Tree
 
@@ -34,14 +35,15 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
     Raises RulesError where the framework rules themselves are broken.
     """
     started = time.perf_counter()
+    budget = Budget.of(options)
     targets = locate(paths, options)
     found = list_files(targets, options)
     tree = Tree(targets.root, dict(targets.overlay))
     scanner = Scanner(tree, list_context(targets, found, options), options)
     marked: list[str] = []
-    results, seen = _scan_files(scanner, found.files, options, progress, marked)
+    results, seen = _scan_files(scanner, found.files, options, progress, marked, budget)
     problems = [*targets.problems, *found.problems, *(problem for result in results for problem in result.problems)]
-    findings = _findings(results, Selection(options, targets.root))
+    findings = _findings(results, Selection(options, targets.root), path_in_repository(targets.root))
     report = Report(
         setups=tuple(sorted((setup for result in results for setup in result.setups), key=_setup_order)),
         findings=tuple(findings),
@@ -50,18 +52,26 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
         files_parsed=sum(result.parsed for result in results),
         seconds=0.0,
     )
-    report = hold(report, Gate(tree, targets, found.files, options, marked))
+    report = hold(report, Gate(tree, targets, found.files, options, marked, budget))
     by_rule = Counter(finding.rule for finding in report.findings)
     return replace(report, by_rule=dict(sorted(by_rule.items())), seconds=time.perf_counter() - started)
 
 
 def _scan_files(
-    scanner: Scanner, files: Sequence[str], options: Options, progress: Progress | None, marked: list[str]
+    scanner: Scanner,
+    files: Sequence[str],
+    options: Options,
+    progress: Progress | None,
+    marked: list[str],
+    budget: Budget,
 ) -> tuple[list[FileResult], int]:
     """Results of the files that may matter, and how many were looked at; `marked` gets those that hold klaudit's comments."""
     hits: list[tuple[str, float]] = []
     results: list[FileResult] = []
     for path in files:
+        if budget.is_spent:
+            hits.append((path, 0.0))  # nobody has time to look: it will be among those that were not scanned
+            continue
         try:
             source = scanner.tree.source(path)
         except (OSError, TooLargeError) as error:
@@ -75,9 +85,9 @@ def _scan_files(
             hits.append((path, len(source.data) * _COST.get(os.path.splitext(path)[1], _COST_OF_OTHERS)))
         else:
             scanner.tree.forget(path)  # most files: their bytes would only fill memory
-    scanned = _in_processes if _workers(options, hits) > 1 else _in_this_process
     total = len(hits)
-    for done, result in enumerate(scanned(scanner, hits, options), 1):
+    biggest_first = [path for path, _ in sorted(hits, key=lambda hit: -hit[1])]  # so that no worker is left with the long end
+    for done, result in enumerate(scan_files(scanner.scan, biggest_first, _workers(options, hits), budget), 1):
         results.append(result)
         if progress is not None:
             progress(done, total)
@@ -85,55 +95,18 @@ def _scan_files(
     return results, len(files)
 
 
-def _in_this_process(scanner: Scanner, hits: Sequence[tuple[str, float]], options: Options) -> Iterator[FileResult]:
-    enabled = gc.isenabled()
-    gc.disable()  # parsers make many small objects that live until their file is done
-    try:
-        for path, _ in hits:
-            yield scanner.scan(path)
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _in_processes(scanner: Scanner, hits: Sequence[tuple[str, float]], options: Options) -> Iterator[FileResult]:
-    """Biggest first, in small batches, so that no worker is left with the long end."""
-    import multiprocessing
-
-    context = multiprocessing.get_context("fork")
-    ordered = [path for path, _ in sorted(hits, key=lambda hit: -hit[1])]
-    with context.Pool(_workers(options, hits), initializer=_start_worker, initargs=(scanner,)) as pool:
-        yield from pool.imap_unordered(_scan_in_worker, ordered, chunksize=4)
-
-
-_of_worker: list[Scanner] = []  # inherited by the fork, so that rules and tree are not sent with every file
-
-
-def _start_worker(scanner: Scanner) -> None:
-    gc.disable()
-    _of_worker[:] = [scanner]
-
-
-def _scan_in_worker(path: str) -> FileResult:
-    return _of_worker[0].scan(path)
-
-
 def _workers(options: Options, hits: Sequence[tuple[str, float]]) -> int:
-    import multiprocessing
-
-    if "fork" not in multiprocessing.get_all_start_methods():
-        return 1  # a spawned worker pays for all imports and rules again
     wanted = options.jobs or os.cpu_count() or 1
     return min(wanted, len(hits)) if sum(cost for _, cost in hits) > _POOL_PAYS else 1
 
 
-def _findings(results: Iterable[FileResult], selection: Selection) -> list[Finding]:
+def _findings(results: Iterable[FileResult], selection: Selection, prefix: str) -> list[Finding]:
     unique: dict[tuple[object, ...], Finding] = {}
     for result in results:
         for finding in result.findings:
             if selection.keeps(finding):
                 unique.setdefault((finding.rule, finding.span, finding.message), finding)
-    return number_fingerprints(sorted(unique.values(), key=_finding_order))
+    return give_fingerprints(sorted(unique.values(), key=_finding_order), prefix)
 
 
 def _setup_order(setup: Setup) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterator
 
 from klaudit.code.evaluation.classification import Classification
+from klaudit.code.formatting import canonical
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
 from klaudit.code.rules import RULES
@@ -167,7 +168,7 @@ def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Se
     entry = RULES[rule]
     if span.path != formula.span.path:
         span = formula.span  # what is written in another file is reported where this one leads there
-    key = "\0".join((rule, span.path, formula.symbol, " ".join(formula.text.split()), formula.placement))
+    key = "\0".join((rule, formula.symbol, canonical(formula.text), formula.placement))
     return Finding(
         rule=rule,
         name=entry.name,
@@ -177,7 +178,7 @@ def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Se
         message=message,
         why=entry.why,
         fix=Fix("none", entry.fix),
-        fingerprint=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:20],
+        identity=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:20],
         related=evidence(formula),
     )
 

@@ -4,7 +4,7 @@ from klaudit.discover.context import list_context
 from klaudit.discover.files import Found, discover, list_files
 from klaudit.discover.prefilter import Prefilter
 from klaudit.discover.suffixes import has_shell_shebang, is_candidate
-from klaudit.discover.targets import Targets, locate
+from klaudit.discover.targets import Targets, locate, path_in_repository
 
 __all__ = [
     "Found",
@@ -16,4 +16,5 @@ __all__ = [
     "list_context",
     "list_files",
     "locate",
+    "path_in_repository",
 ]

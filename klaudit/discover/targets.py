@@ -63,6 +63,13 @@ def repository_of(folder: str) -> str | None:
     return None
 
 
+def path_in_repository(folder: str) -> str:
+    """What leads from the root of its repository to a folder, with a `/` at its end; empty for the root, and outside repositories."""
+    repository = repository_of(folder)
+    inside = "." if repository is None else _relative(repository, folder)
+    return "" if inside == "." else inside + "/"
+
+
 def _real(stdin: StandardInput) -> str:
     return os.path.realpath(stdin.name)
 

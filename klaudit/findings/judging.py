@@ -63,7 +63,7 @@ def judges(name: str) -> Callable[[Judge], Judge]:
 
 
 def judge(subject: Subject) -> Iterator[Finding]:
-    """All that the judges find, as findings.  Fingerprints do not depend on line numbers."""
+    """All that the judges find, as findings.  Their identities do not depend on places."""
     for name, each in sorted(_all_judges().items()):
         for draft in each(subject):
             setup = subject.resolution.setup
@@ -82,20 +82,24 @@ def finding(name: str, draft: Draft, framework: str = "", *, launch: Span | None
         message=draft.message,
         why=entry.summary,
         fix=draft.fix,
-        fingerprint=_fingerprint(entry.id, draft, framework),
+        identity=_identity(entry.id, draft, framework),
         related=draft.related,
         launch=launch,
     )
 
 
-def number_fingerprints(findings: list[Finding]) -> list[Finding]:
-    """Tell apart findings that are equal but for their place, by order of appearance."""
+def give_fingerprints(findings: Iterable[Finding], prefix: str = "") -> list[Finding]:
+    """Findings that are equal but for their place are told apart by order of appearance.
+
+    `prefix` leads from the root of the repository to that of the scan, so that a scan of a part gives the fingerprints of the whole.
+    """
     seen: dict[str, int] = {}
     result = []
     for each in findings:
-        count = seen.get(each.fingerprint, 0)
-        seen[each.fingerprint] = count + 1
-        result.append(each if count == 0 else replace(each, fingerprint=f"{each.fingerprint}-{count}"))
+        fingerprint = _hash(each.identity, prefix + each.span.path)
+        count = seen.get(fingerprint, 0)
+        seen[fingerprint] = count + 1
+        result.append(replace(each, fingerprint=f"{fingerprint}-{count}" if count else fingerprint))
     return result
 
 
@@ -103,9 +107,12 @@ def advice(safety: Safety, title: str, edits: tuple[Edit, ...] = ()) -> Fix:
     return Fix(safety, title, edits)
 
 
-def _fingerprint(rule: str, draft: Draft, framework: str) -> str:
-    text = "\0".join((rule, draft.span.path, framework, draft.key or draft.message))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+def _identity(rule: str, draft: Draft, framework: str) -> str:
+    return _hash(rule, framework, " ".join((draft.key or draft.message).split()))
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def _all_judges() -> dict[str, Judge]:

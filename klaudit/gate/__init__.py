@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from klaudit.budget import Budget
 from klaudit.configuration import Options
 from klaudit.discover import Targets
 from klaudit.model import Report
@@ -26,6 +27,7 @@ class Gate(Struct, frozen=True):
     files: Sequence[str]
     options: Options
     marked: Sequence[str] = ()
+    budget: Budget = Budget()
 
 
 def hold(report: Report, gate: Gate) -> Report:

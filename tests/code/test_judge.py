@@ -74,11 +74,11 @@ def test_a_swapped_ratio_is_shown_where_it_is_taken() -> None:
     assert "KLA101" not in rules_of(code)
 
 
-def test_fingerprints_survive_what_moves_the_line_and_nothing_else() -> None:
+def test_identities_survive_what_moves_the_line_and_nothing_else() -> None:
     first, second = _only(GRPO, "KLA101"), _only("# a comment\n" + GRPO, "KLA101")
-    assert first.fingerprint == second.fingerprint
+    assert first.identity == second.identity
     other = GRPO.replace("class Trainer", "class Other")
-    assert _only(other, "KLA101").fingerprint != first.fingerprint
+    assert _only(other, "KLA101").identity != first.identity
 
 
 def test_findings_come_in_the_order_of_the_file() -> None:
