@@ -155,6 +155,13 @@ class Fix(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
+    """One thing that is wrong.
+
+    `identity` says what is wrong in the terms of the launch or formula: it stays when lines move, values change or the file is renamed,
+    and is shared by all findings that are alike.  `fingerprint` is unique in a report: identity, path within the repository, and a
+    number where several are alike.
+    """
+
     rule: str
     name: str
     severity: Severity
@@ -166,6 +173,7 @@ class Finding(Struct, frozen=True):
     fingerprint: str = ""
     related: tuple[Evidence, ...] = ()
     launch: Span | None = None  # the set-up that it is about: that set-up's span
+    identity: str = ""
 
 
 class Withheld(Struct, frozen=True):
