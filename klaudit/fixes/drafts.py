@@ -10,52 +10,67 @@ from klaudit.fixes.commands import Commands
 from klaudit.fixes.migration import Migration
 from klaudit.fixes.page import CannotEditError
 from klaudit.fixes.rewrite import edits_of
+from klaudit.fixes.snapshot import Launches
 from klaudit.fixes.wish import Entry, Pages, Wish, wish
 from klaudit.frameworks.migrate import Change
 from klaudit.frameworks.resolve import Resolution
-from klaudit.model import Edit
+from klaudit.model import Edit, Setup
 from klaudit.readers.source import UnreadableError
 
 
 @dataclass(slots=True)
 class Draft:
-    """A launch and what it needs.  `why` says why it gets no edits."""
+    """A launch and what it needs.  `why` says why it gets no edits.
+
+    It holds no Resolution, which is large and knows its whole tree: drafts are made in one process and proven in another.
+    """
 
     path: str
     at: int
-    resolution: Resolution
+    setup: Setup
     rules: tuple[str, ...]
     change: Change
+    title: str
     instead: tuple[str, ...]
-    wish: Wish = field(init=False)
+    wish: Wish
+    config_files: tuple[str, ...]  # those that set something of this launch
     edits: list[Edit] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     why: str = ""
     is_overruling: bool = False
     guards: list[Edit] = field(default_factory=list)
-    guarded: dict[tuple[str, int], frozenset[str]] = field(
-        default_factory=dict
-    )  # settings said by the guards, by launch
+    guarded: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)  # settings the guards say, by launch
 
-    def __post_init__(self) -> None:
-        self.wish = wish(self.change, self.resolution)
+    @classmethod
+    def of(
+        cls,
+        path: str,
+        at: int,
+        resolution: Resolution,
+        rules: tuple[str, ...],
+        change: Change,
+        instead: tuple[str, ...],
+    ) -> Draft:
+        title = change_text(change, resolution)
+        wanted = wish(change, resolution)
+        return cls(path, at, resolution.setup, rules, change, title, instead, wanted, _config_files(resolution))
 
-    def write(self, pages: Pages, files: Mapping[str, Draft]) -> None:
+    def write(self, resolution: Resolution, pages: Pages, files: Mapping[str, Draft]) -> None:
         """Makes the edits.  What a config file will set anyway, because it is changed as a set-up of its own, needs none here."""
-        base = next((files[path] for path in self._files() if path in files), None)
-        left = self.wish if base is None or base is self else self._without(base.wish)
+        base = next((files[path] for path in self.config_files if path in files), None)
+        left = self.wish if base is None or base is self else self._without(base.wish, resolution)
         try:
-            self.edits, self.notes = edits_of(left, self.resolution, pages)
+            self.edits, self.notes = edits_of(left, resolution, pages)
             if base is not None and left is not self.wish:
                 self.edits = [*self.edits, *base.edits]
         except (CannotEditError, UnreadableError, UnicodeError) as error:
             self.edits, self.why = [], str(error)
 
-    def overrule(self, pages: Pages, why: str) -> None:
+    def overrule(self, resolution: Resolution, pages: Pages, why: str) -> None:
         """Leaves in peace what other launches share, and writes over it in the command.  Raises CannotEditError."""
-        if self.is_overruling or self.resolution.launch.kind != "launch":
+        if self.is_overruling or resolution.launch.kind != "launch":
             raise CannotEditError(why)
-        self.edits = Commands(pages, self.resolution).overrule(self.wish)
+        self.edits = Commands(pages, resolution).overrule(self.wish)
         self.is_overruling = True
         self.notes = (*self.notes, f"set in the command itself: {why}")
 
@@ -63,15 +78,9 @@ class Draft:
     def names(self) -> frozenset[str]:
         return frozenset((*(entry.name for entry in self.wish.write), *self.wish.remove))
 
-    def _files(self) -> dict[str, None]:
-        """The config files that set something of this launch."""
-        configuration = self.resolution.launch.configuration
-        given = (each for name in configuration.explicit_names() for each in configuration.given(name))
-        return dict.fromkeys(each.span.path for each in given if each.origin == "file")
-
-    def _without(self, other: Wish) -> Wish:
+    def _without(self, other: Wish, resolution: Resolution) -> Wish:
         """The wish without what the config file below will hold and nothing above it overrules."""
-        given = self.resolution.launch.configuration.given
+        given = resolution.launch.configuration.given
         promised = {entry.name: entry.value for entry in other.write}
         left = tuple(
             entry
@@ -85,10 +94,10 @@ class Draft:
         return Migration(
             path=self.path,
             at=self.at,
-            before=self.resolution.setup,
+            before=self.setup,
             rules=self.rules,
             target=change.recipe.target,
-            title=change_text(change, self.resolution),
+            title=self.title,
             explanation=change.explanation,
             rescued=change.rescued_from_std,
             safety=change.recipe.safety,
@@ -99,18 +108,25 @@ class Draft:
         )
 
 
-def write_together(drafts: Sequence[Draft], pages: Pages) -> None:
-    """Gives every draft its edits.  Launches that touch the same words get all that any of them needs."""
-    files = {draft.path: draft for draft in drafts if draft.resolution.launch.kind == "config"}
-    for draft in sorted(drafts, key=lambda draft: draft.resolution.launch.kind != "config"):  # launches build on files
-        draft.write(pages, files)
+def write_together(drafts: Sequence[Draft], launches: Launches, pages: Pages) -> None:
+    """Fits the edits of drafts, each made for itself, to one another: launches that touch the same words get all that any needs."""
+    files = {draft.path: draft for draft in drafts if draft.setup.kind == "config"}
+    for draft in sorted(drafts, key=lambda draft: draft.setup.kind != "config"):  # launches build on files
+        if any(path in files for path in draft.config_files if path != draft.path):
+            draft.write(launches.of(draft.path, draft.at), pages, files)
     for group in _sharing(drafts):
         wishes = [each.wish for each in group]
         if any(each != wishes[0] for each in wishes):
             united = _united(wishes)
             for draft in group:
                 draft.wish = united
-                draft.write(pages, files)
+                draft.write(launches.of(draft.path, draft.at), pages, files)
+
+
+def _config_files(resolution: Resolution) -> tuple[str, ...]:
+    configuration = resolution.launch.configuration
+    given = (each for name in configuration.explicit_names() for each in configuration.given(name))
+    return tuple(dict.fromkeys(each.span.path for each in given if each.origin == "file"))
 
 
 def _sharing(drafts: Iterable[Draft]) -> list[list[Draft]]:

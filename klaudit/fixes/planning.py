@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from klaudit.configuration import Options
-from klaudit.discover import discover, list_context, list_files, locate
-from klaudit.findings.judging import Subject, judge
-from klaudit.findings.selection import Selection
-from klaudit.fixes.choice import alternatives, choose
+from klaudit.discover import discover, list_files, locate
+from klaudit.fixes.drafting import Drafter, Looked
 from klaudit.fixes.drafts import Draft, write_together
 from klaudit.fixes.migration import Plan, Request, Unchanged
+from klaudit.fixes.pool import spread, without_gc
 from klaudit.fixes.proving import Prover
-from klaudit.fixes.snapshot import Trained, problem_of, resolutions, trained
+from klaudit.fixes.rereading import Reading, Rereader, reading
+from klaudit.fixes.snapshot import Launches, problem_of
+from klaudit.fixes.watched import WatchedTree
 from klaudit.fixes.wish import Pages
-from klaudit.frameworks.migrate import Impossible
-from klaudit.frameworks.resolve import Resolution
-from klaudit.model import Finding
+from klaudit.model import Problem
 from klaudit.scanner import Scanner
-from klaudit.tree import Tree
 
 Progress = Callable[[int, int], None]
-
-# Findings that say of a set-up that it descends something else; the others are not mended by another placement or estimator.
-_MENDED = frozenset(
-    {
-        "k3-in-loss",
-        "k3-in-reward",
-        "k1-in-loss",
-        "biased-reward-estimator",
-        "biased-loss-estimator",
-        "std-normalised-penalty",
-        "ignored-penalty",
-        "token-level-only",
-    }
-)
 
 
 def plan(paths: Sequence[str], options: Options, request: Request, progress: Progress | None = None) -> Plan:
@@ -43,108 +28,96 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
 
     Nothing is written.  Raises RulesError where the framework rules themselves are broken.
     """
-    targets = locate(paths, options)
-    found = list_files(targets, options)
-    tree = Tree(targets.root, dict(targets.overlay))
-    context = list_context(targets, found, options)
-    planner = _Planner(tree, context, options, request, is_part=targets.folders != (".",))
-    planner.plan.problems += [*targets.problems, *found.problems]
-    planner.look(found.files, progress)
-    planner.write()
-    return planner.plan
+    with without_gc():
+        targets = locate(paths, options)
+        found = list_files(targets, options)
+        tree = WatchedTree(targets.root, dict(targets.overlay))
+        planner = _Planner(tree, found.files, options, request)
+        planner.plan.problems += [*targets.problems, *found.problems]
+        planner.look(found.files, progress)
+        if targets.folders != (".",):
+            planner.look_further()
+        planner.write()
+        return planner.plan
 
 
 class _Planner:
-    def __init__(
-        self, tree: Tree, files: Sequence[str], options: Options, request: Request, *, is_part: bool = False
-    ) -> None:
+    def __init__(self, tree: WatchedTree, files: Sequence[str], options: Options, request: Request) -> None:
         self.plan = Plan(root=tree.root)
         self._tree = tree
-        self._files = files
-        self._is_part = is_part
         self._options = options
-        self._request = request
         self._scanner = Scanner(tree, files, options)
-        self._selection = Selection(options, tree.root)
         self._pages = Pages(tree)
-        self._before: dict[str, list[Trained]] = {}
+        self._drafter = Drafter(self._scanner, tree, self._pages, options, request)
+        self._before: dict[str, Reading] = {}
+        self._asked: dict[str, frozenset[str]] = {}  # the files drawn on to tell whether one may hold settings
         self._drafts: list[Draft] = []
 
-    # --- what each launch needs ----------------------------------------------------------------------------------------------------
-
     def look(self, files: Sequence[str], progress: Progress | None) -> None:
-        for done, path in enumerate(files, 1):
+        """What each launch needs."""
+        hits = [(path, size) for path in files if (size := self._size(path)) is not None]
+        looked: dict[str, Looked | Problem] = {}
+        for path, seen in spread(self._look_at, hits, self._options.jobs):
+            looked[path] = seen
+            if progress is not None:
+                progress(len(looked), len(hits))
+        for path, _ in hits:
+            match looked[path]:
+                case Looked() as found:
+                    self._before[path] = replace(found.reading, drawn_on=found.reading.drawn_on | self._asked[path])
+                    self._drafts += found.drafts
+                    self.plan.unchanged += found.unchanged
+                case Problem() as problem:
+                    self.plan.problems.append(problem)
+
+    def look_further(self) -> None:
+        """Where only some files of the tree were named, launches of the others that may share what is edited have a say too."""
+        edited = {edit.path for draft in self._drafts for edit in draft.edits}
+        stems = {posixpath.splitext(posixpath.basename(path))[0].encode() for path in edited}
+        for path in discover(self._tree.root, self._options) if stems else ():
+            if path in self._before:
+                continue
             try:
                 source = self._tree.source(path)
-                if source is None or (self._options.prefilter and not self._scanner.may_matter(path, source.data)):
-                    self._tree.forget(path)
-                    continue
-                self._before[path] = [
-                    self._launch(path, at, resolution) for at, resolution in enumerate(resolutions(self._scanner, path))
-                ]
-            except Exception as error:  # nothing that stands in one file may keep the others from being fixed
-                self.plan.problems.append(problem_of(path, error))
-                self._before.pop(path, None)
-                self._drafts = [draft for draft in self._drafts if draft.path != path]
-            if progress is not None:
-                progress(done, len(files))
-
-    def _launch(self, path: str, at: int, resolution: Resolution) -> Trained:
-        rules = self._mended(resolution)
-        if rules:
-            draft = self._draft(path, at, resolution, rules)
-            if isinstance(draft, Draft):
-                self._drafts.append(draft)
+            except Exception:  # it was not asked for, and cannot be shown to change
+                continue
+            if source is not None and any(stem in source.data for stem in stems):
+                self._before[path] = reading(self._scanner, self._tree, path)
             else:
-                self.plan.unchanged.append(draft)
-        return trained(resolution)
+                self._tree.forget(path)
 
     def write(self) -> None:
         """Edits for all of them, as far as they can be proven."""
-        write_together(self._drafts, self._pages)
+        launches = Launches(self._scanner)
+        write_together(self._drafts, launches, self._pages)
         self.plan.unchanged += [_refused(draft, draft.why) for draft in self._drafts if draft.why]
-        self._look_further()
-        prover = Prover(self._scanner, self._files, self._options, self._before, self._pages)
+        rereader = Rereader(self._tree.root, self._scanner, self._before, self._options.jobs)
+        prover = Prover(self._tree, launches, self._pages, rereader, self._before)
         proven = prover.prove([draft for draft in self._drafts if not draft.why])
         self.plan.migrations = proven.migrations
         self.plan.unchanged += [_refused(draft, why) for draft, why in proven.refused]
         self.plan.contents = proven.contents
         self.plan.originals = proven.originals
 
-    def _look_further(self) -> None:
-        """Where only some files of the tree were named, launches of the others that may share what is edited have a say too."""
-        edited = {edit.path for draft in self._drafts for edit in draft.edits}
-        stems = {posixpath.splitext(posixpath.basename(path))[0].encode() for path in edited}
-        for path in discover(self._tree.root, self._options) if stems and self._is_part else ():
-            if path in self._before:
-                continue
-            try:
-                source = self._tree.source(path)
-                if source is None or not any(stem in source.data for stem in stems):
-                    self._tree.forget(path)
-                else:
-                    self._before[path] = [trained(resolution) for resolution in resolutions(self._scanner, path)]
-            except Exception:  # it was not asked for, and cannot be shown to change
-                continue
+    def _size(self, path: str) -> int | None:
+        """How large a file is that may hold settings; None for one that holds none, or cannot be read."""
+        try:
+            self._tree.start()
+            source = self._tree.source(path)
+            if source is not None and (not self._options.prefilter or self._scanner.may_set(path, source.data)):
+                self._asked[path] = self._tree.drawn_on(path)
+                return len(source.data)
+            self._tree.forget(path)
+        except Exception as error:  # nothing that stands in one file may keep the others from being fixed
+            self.plan.problems.append(problem_of(path, error))
+        return None
 
-    def _mended(self, resolution: Resolution) -> tuple[str, ...]:
-        """The selected findings of a launch that another set-up mends; notes only where the user selects."""
-        found = [finding for finding in judge(Subject(resolution)) if finding.name in _MENDED]
-        return tuple(dict.fromkeys(finding.rule for finding in found if self._is_selected(finding)))
-
-    def _is_selected(self, finding: Finding) -> bool:
-        return (finding.severity != "note" or bool(self._options.select)) and self._selection.keeps(finding)
-
-    def _draft(self, path: str, at: int, resolution: Resolution, rules: tuple[str, ...]) -> Draft | Unchanged:
-        request = self._request
-        change = choose(resolution, request)
-        instead = tuple(alternatives(resolution, request))
-        if isinstance(change, Impossible):
-            return Unchanged(resolution.setup, rules, change.why, instead)
-        if change.recipe.safety == "unsafe" and not request.unsafe:
-            return Unchanged(resolution.setup, rules, "the change is not safe: --unsafe makes it", instead)
-        return Draft(path, at, resolution, rules, change, instead)
+    def _look_at(self, path: str) -> Looked | Problem:
+        try:
+            return self._drafter.look(path)
+        except Exception as error:
+            return problem_of(path, error)
 
 
 def _refused(draft: Draft, why: str) -> Unchanged:
-    return Unchanged(draft.resolution.setup, draft.rules, why, draft.instead)
+    return Unchanged(draft.setup, draft.rules, why, draft.instead)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from klaudit.fixes.migration import Migration
-from klaudit.fixes.snapshot import Trained, resolutions, trained
+from klaudit.fixes.rereading import Reading
+from klaudit.fixes.snapshot import Trained
 from klaudit.model import Setup, Value
-from klaudit.scanner import Scanner
 
-Snapshot = Mapping[str, Sequence[Trained]]
+Snapshot = Mapping[str, Reading]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,6 @@ class Failure:
     path: str
     at: int
     why: str
-
-
-def snapshot(scanner: Scanner, paths: Iterable[str]) -> dict[str, list[Trained]]:
-    """The launches of files; one that cannot be read has none."""
-    files: dict[str, list[Trained]] = {}
-    for path in paths:
-        try:
-            files[path] = [trained(resolution) for resolution in resolutions(scanner, path)]
-        except Exception:  # an edit that makes a file unreadable, in whatever way, is refused
-            files[path] = []
-    return files
 
 
 def failures(
@@ -44,9 +33,12 @@ def failures(
     `said` names, for launches that are to stay as they are, the settings that are now said there although they were so before.
     """
     wanted = {(each.path, each.at): each for each in migrations}
+    migrated = {path for path, _ in wanted}
     found: list[Failure] = []
-    for path, olds in before.items():
-        news = after.get(path, ())
+    for path, now in after.items():
+        olds, news = before[path].launches, now.launches
+        if olds is news and path not in migrated:
+            continue  # nothing that it draws on was edited
         if [old.identity for old in olds] != [new.identity for new in news]:
             found.append(Failure(path, -1, "the file would no longer hold the same launches"))
             continue

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from klaudit.configuration import Options
 from klaudit.fixes.commands import Commands
 from klaudit.fixes.drafts import Draft
 from klaudit.fixes.edits import apply, by_path, conflict
 from klaudit.fixes.migration import Migration
 from klaudit.fixes.page import CannotEditError
-from klaudit.fixes.proof import Failure, Snapshot, failures, snapshot
-from klaudit.fixes.snapshot import Trained, resolutions
+from klaudit.fixes.proof import Failure, Snapshot, failures
+from klaudit.fixes.rereading import Rereader
+from klaudit.fixes.snapshot import Launches
+from klaudit.fixes.watched import stale
 from klaudit.fixes.wish import Pages
 from klaudit.frameworks.resolve import Resolution
 from klaudit.model import Edit, Unknown, Value
-from klaudit.scanner import Scanner
 from klaudit.tree import Tree
 
 _MOST_ROUNDS = 12
@@ -33,15 +33,14 @@ class Proven:
 
 
 class Prover:
-    def __init__(
-        self, scanner: Scanner, files: Sequence[str], options: Options, before: Snapshot, pages: Pages
-    ) -> None:
-        self._scanner = scanner
-        self._tree = scanner.tree
-        self._files = files
-        self._options = options
-        self._before = before
+    """`before` are the readings of the tree as it is, `launches` its launches in full, for those that have to be written otherwise."""
+
+    def __init__(self, tree: Tree, launches: Launches, pages: Pages, rereader: Rereader, before: Snapshot) -> None:
+        self._tree = tree
+        self._launches = launches
         self._pages = pages
+        self._rereader = rereader
+        self._before = before
         self._drafts: list[Draft] = []
         self._proven = Proven()
 
@@ -51,10 +50,11 @@ class Prover:
             self._drop_conflicts()
             if not self._drafts:
                 return self._proven
-            after, wrong = self._try(self._drafts)
+            after = self._rereader.all(self._contents(self._drafts))
+            wrong = self._failures(self._drafts, after)
             if not wrong:
                 self._proven.migrations = [
-                    replace(each.migration(), after=after[each.path][each.at].setup) for each in self._drafts
+                    replace(each.migration(), after=after[each.path].launches[each.at].setup) for each in self._drafts
                 ]
                 self._proven.contents = self._contents(self._drafts)
                 self._proven.originals = {path: self._data(path) for path in self._proven.contents}
@@ -63,17 +63,9 @@ class Prover:
         self._drop({id(each): "the edits of several launches could not be proven together" for each in self._drafts})
         return self._proven
 
-    # --- reading the tree again ------------------------------------------------------------------------------------------------------
-
-    def _try(
-        self, drafts: Sequence[Draft], paths: Iterable[str] | None = None
-    ) -> tuple[dict[str, list[Trained]], list[Failure]]:
-        """The tree with these edits, read again (all of it, or `paths`), and what is wrong with it."""
-        scanner = Scanner(Tree(self._tree.root, self._contents(drafts)), self._files, self._options)
-        before = self._before if paths is None else {path: self._before[path] for path in paths}
-        after = snapshot(scanner, before)
+    def _failures(self, drafts: Sequence[Draft], after: Snapshot) -> list[Failure]:
         said = {place: names for each in drafts for place, names in each.guarded.items()}
-        return after, failures(before, after, [each.migration() for each in drafts], said)
+        return failures(self._before, after, [each.migration() for each in drafts], said)
 
     def _contents(self, drafts: Iterable[Draft]) -> dict[str, bytes]:
         edits = [edit for each in drafts for edit in (*each.edits, *each.guards)]
@@ -112,8 +104,9 @@ class Prover:
                 reasons[id(draft)] = failure.why
         failing = {edit for each in self._drafts if id(each) in reasons for edit in each.edits}
         for group in self._groups() if strangers else ():
-            if not any(id(each) in reasons for each in group):
-                reasons |= self._spare(group, strangers)
+            near = [each for each in strangers if self._reaches(group, each)]
+            if near and not any(id(each) in reasons for each in group):
+                reasons |= self._spare(group, near)
         for each in self._drafts:
             if id(each) not in reasons and failing & set(each.edits):
                 reasons[id(each)] = "a launch that shares its text cannot be changed"
@@ -122,9 +115,15 @@ class Prover:
             reasons = {id(each): why for each in self._drafts}
         self._drop(reasons)
 
+    def _reaches(self, group: Sequence[Draft], failure: Failure) -> bool:
+        """Whether the launch that fails may draw on what a group edits."""
+        edited = {edit.path for each in group for edit in (*each.edits, *each.guards)}
+        return failure.path in stale(edited, self._rereader.drawn_on())
+
     def _spare(self, group: Sequence[Draft], strangers: Sequence[Failure]) -> dict[int, str]:
         """Other launches that the edits of a group would change keep what they have; else the reasons to refuse the group."""
-        _, still = self._try(group, {each.path for each in strangers} | {each.path for each in group})
+        paths = {each.path for each in strangers} | {each.path for each in group}
+        still = self._failures(group, self._rereader.some(self._contents(group), paths))
         mine = {(each.path, each.at) for each in group}
         hurt = [failure for failure in still if (failure.path, failure.at) not in mine]
         if not hurt:
@@ -137,7 +136,7 @@ class Prover:
                 if is_own:
                     self._guard(draft, hurt, why)
                 else:
-                    draft.overrule(self._pages, why)
+                    draft.overrule(self._launches.of(draft.path, draft.at), self._pages, why)
             except CannotEditError as error:
                 reasons[id(draft)] = why if str(error) == why else f"{why}; {error}"
         return reasons
@@ -146,8 +145,8 @@ class Prover:
         """Where the same command runs otherwise under a condition: settings beside the words of that condition keep it as it is."""
         if draft.guards:
             raise CannotEditError(why)
-        others = [list(resolutions(self._scanner, failure.path))[failure.at] for failure in hurt]
-        mine = {word.span for word in draft.resolution.launch.words}
+        others = [self._launches.of(failure.path, failure.at) for failure in hurt]
+        mine = {word.span for word in self._launches.of(draft.path, draft.at).launch.words}
         theirs = [{word.span for word in other.launch.words} - mine for other in others]
         common = theirs[0].intersection(*theirs[1:])  # the words of the condition itself, whatever else it comes with
         guards: list[Edit] = []
@@ -164,13 +163,13 @@ class Prover:
     def _is_same_command(self, draft: Draft, failure: Failure) -> bool:
         if failure.at < 0 or failure.path != draft.path:
             return False
-        return self._before[failure.path][failure.at].setup.span == draft.resolution.setup.span
+        return self._before[failure.path].launches[failure.at].setup.span == draft.setup.span
 
     def _told(self, failure: Failure) -> str:
         """Which launch: `run.sh:12, if $STEP_WISE = true,`."""
         if failure.at < 0:
             return failure.path
-        setup = self._before[failure.path][failure.at].setup
+        setup = self._before[failure.path].launches[failure.at].setup
         place = f"{failure.path}:{setup.span.line}"
         return f"{place}, if {' and '.join(setup.assumes)}," if setup.assumes else place
 

@@ -48,6 +48,20 @@ def effect_of(term: Term) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+class Launches:
+    """The launches of a tree by file and place, read again when they are asked for: few are, and all at once would fill memory."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        self._scanner = scanner
+        self._known: dict[str, list[Resolution]] = {}
+
+    def of(self, path: str, at: int) -> Resolution:
+        """Raises what reading the file may raise."""
+        if path not in self._known:
+            self._known[path] = list(resolutions(self._scanner, path))
+        return self._known[path][at]
+
+
 def resolutions(scanner: Scanner, path: str) -> Iterator[Resolution]:
     """The launches of a file, in order, duplicates and all.  Raises what reading the file may raise."""
     return map(resolve, scanner.gather(path).launches)

@@ -1,0 +1,86 @@
+"""One file -> what its launches train with, and a draft for each that has a finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klaudit.configuration import Options
+from klaudit.findings.judging import Subject, judge
+from klaudit.findings.selection import Selection
+from klaudit.fixes.choice import alternatives, choose
+from klaudit.fixes.drafts import Draft
+from klaudit.fixes.migration import Request, Unchanged
+from klaudit.fixes.rereading import Reading
+from klaudit.fixes.snapshot import resolutions, trained
+from klaudit.fixes.watched import WatchedTree
+from klaudit.fixes.wish import Pages
+from klaudit.frameworks.migrate import Impossible
+from klaudit.frameworks.resolve import Resolution
+from klaudit.model import Finding
+from klaudit.scanner import Scanner
+
+# Findings that say of a set-up that it descends something else; the others are not mended by another placement or estimator.
+_MENDED = frozenset(
+    {
+        "k3-in-loss",
+        "k3-in-reward",
+        "k1-in-loss",
+        "biased-reward-estimator",
+        "biased-loss-estimator",
+        "std-normalised-penalty",
+        "ignored-penalty",
+        "token-level-only",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    reading: Reading
+    drafts: tuple[Draft, ...]
+    unchanged: tuple[Unchanged, ...]
+
+
+class Drafter:
+    def __init__(self, scanner: Scanner, tree: WatchedTree, pages: Pages, options: Options, request: Request) -> None:
+        self._scanner = scanner
+        self._tree = tree
+        self._pages = pages
+        self._options = options
+        self._request = request
+        self._selection = Selection(options, tree.root)
+
+    def look(self, path: str) -> Looked:
+        """Raises what reading the file may raise."""
+        self._tree.start()
+        launches = list(resolutions(self._scanner, path))
+        reading = Reading(tuple(map(trained, launches)), self._tree.drawn_on(path))
+        drafts: list[Draft] = []
+        unchanged: list[Unchanged] = []
+        for at, resolution in enumerate(launches):
+            rules = self._mended(resolution)
+            match self._draft(path, at, resolution, rules) if rules else None:
+                case Draft() as draft:
+                    draft.write(resolution, self._pages, {})
+                    drafts.append(draft)
+                case Unchanged() as refused:
+                    unchanged.append(refused)
+        return Looked(reading, tuple(drafts), tuple(unchanged))
+
+    def _mended(self, resolution: Resolution) -> tuple[str, ...]:
+        """The selected findings of a launch that another set-up mends; notes only where the user selects."""
+        found = [finding for finding in judge(Subject(resolution)) if finding.name in _MENDED]
+        return tuple(dict.fromkeys(finding.rule for finding in found if self._is_selected(finding)))
+
+    def _is_selected(self, finding: Finding) -> bool:
+        return (finding.severity != "note" or bool(self._options.select)) and self._selection.keeps(finding)
+
+    def _draft(self, path: str, at: int, resolution: Resolution, rules: tuple[str, ...]) -> Draft | Unchanged:
+        request = self._request
+        change = choose(resolution, request)
+        instead = tuple(alternatives(resolution, request))
+        if isinstance(change, Impossible):
+            return Unchanged(resolution.setup, rules, change.why, instead)
+        if change.recipe.safety == "unsafe" and not request.unsafe:
+            return Unchanged(resolution.setup, rules, "the change is not safe: --unsafe makes it", instead)
+        return Draft.of(path, at, resolution, rules, change, instead)
