@@ -10,6 +10,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import fields
 
+from klaudit.budget import FILE_TIMEOUT
 from klaudit.configuration_file import did_you_mean, version_problem
 from klaudit.reports.visible import visible
 
@@ -77,6 +78,8 @@ class Given(Struct, frozen=True):
     config: str | None
     isolated: bool
     stdin_filename: str | None
+    timeout: float | None
+    file_timeout: float
     color: str
     quiet: bool
     verbose: bool
@@ -97,6 +100,11 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--config", type=click.Path(), metavar="FILE", help="Configuration file, instead of the nearest one."),
     click.option("--isolated", is_flag=True, help="Use no configuration file."),
     click.option("--stdin-filename", metavar="NAME", help="Name of what `-` reads from standard input; its suffix says what it is."),
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time for the whole scan; by default no limit."),
+    click.option(
+        "--file-timeout", type=click.FloatRange(0), default=FILE_TIMEOUT, show_default=True, metavar="SECONDS",
+        help="Time for one file, 0 for no limit. One that takes longer is an error, and the others are still scanned.",
+    ),
     click.option("--color", type=OneOf(("auto", "always", "never")), default="auto", show_default=True, help="When to use colours."),
     click.option("--quiet", "-q", is_flag=True, help="Only the rows, one line each."),
     click.option("--verbose", "-v", is_flag=True, help="Everything, and tracebacks of klaudit's own faults."),

@@ -49,6 +49,8 @@ class Session(Struct, frozen=True):
             jobs=given.jobs,
             prefilter=False if given.no_prefilter else None,
             force_exclude=True if given.force_exclude else None,
+            timeout=given.timeout,
+            file_timeout=given.file_timeout or None,
             verbose=True if given.verbose else None,
         )
         return cls(given, configuration, targets)
