@@ -12,6 +12,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from klaudit.cli.ci import blob_address, is_step_summary, repository_prefix, room_in_summary
 from klaudit.cli.parameters import Failure, Given
 from klaudit.configuration_file import did_you_mean
 from klaudit.discover import Targets
@@ -44,15 +45,22 @@ class Plan(Struct, frozen=True):
                 raise Failure(f"--output: unknown format `{name}`{hint}; write `./{output}` for a file of that name")
             if not file or Path(file).is_dir() or not Path(file).absolute().parent.is_dir():
                 raise Failure(f"--output: cannot write to `{file}`: no such folder, or no file name")
+            if _leads_out(file):
+                raise Failure(f"--output: cannot write to `{file}`: a symbolic link leads out of the working directory")
             files.append((name, file))
         return cls(tuple(files), stdout)
 
     def write(self, report: Report, view: View) -> None:
-        """Raises Failure where a file cannot be written."""
+        """Raises Failure where a file cannot be written.  To the summary of a step on GitHub is added: others write there too."""
         for name, file in self.files:
             plain = replace(view, width=DEFAULT_WIDTH, wrap=False, colour=False, quiet=False)
+            mode = "w"
+            if is_step_summary(file):
+                plain, mode = replace(plain, room=room_in_summary(file)), "a"
             try:
-                with Path(file).open("w", encoding="utf-8", newline="\n") as stream:
+                with Path(file).open(mode, encoding="utf-8", newline="\n") as stream:
+                    if stream.seekable() and stream.tell():
+                        stream.write("\n\n")  # what stands there may not have ended its line or paragraph
                     stream.writelines(load(name).render(report, plain))
             except OSError as error:
                 raise Failure(f"cannot write to `{file}`: {error.strerror or error}") from None
@@ -79,6 +87,8 @@ def view_of(targets: Targets, given: Given) -> View:
         colour=wants_colour(given.color, is_terminal=is_terminal),
         quiet=given.quiet,
         verbose=given.verbose,
+        repository_prefix=repository_prefix(targets.root),
+        blob=blob_address(targets.root),
     )
 
 
@@ -118,6 +128,14 @@ def complain(report: Report, view: View) -> None:
     for line in paint(problems(report.errors, view), colour=False):
         if line.strip():
             click.echo(line, nl=False, err=True)
+
+
+def _leads_out(file: str) -> bool:
+    """Whether a link below the working directory leads out of it: what is scanned must not choose what is written."""
+    here = os.path.realpath(".")
+    full = os.path.join(here, os.path.normpath(file))
+    is_below = full.startswith(here.rstrip(os.sep) + os.sep)
+    return is_below and not os.path.realpath(full).startswith(here.rstrip(os.sep) + os.sep)
 
 
 def _prefix(root: str) -> str:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TypeAlias
 
 from klaudit import __version__
-from klaudit.model import Edit, Evidence, Finding, FrameworkVersion, Problem, Report, Setup, Span, Term, Unknown, Value
+from klaudit.model import (
+    Edit,
+    Evidence,
+    Finding,
+    FrameworkVersion,
+    Problem,
+    Report,
+    Setup,
+    Span,
+    Term,
+    Unknown,
+    Value,
+    Withheld,
+)
+from klaudit.reports.json_text import Json, dumps, whole
 from klaudit.reports.view import View
+from klaudit.reports.withheld import counts
 
 FORMAT = "klaudit-report/1"
 SETUPS_FORMAT = "klaudit-setups/1"
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
-
 _LONGEST_TEXT = 10_000  # characters; a value may be a whole file
 _LONGEST_LIST = 1_000
 _DEEPEST = 20
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _LARGEST_INT = 2**63  # what readers of JSON can be expected to hold
 
 
@@ -33,6 +42,7 @@ def render(report: Report, view: View) -> Iterator[str]:
         "setups": len(report.setups),
         "findings": len(report.findings),
         "by_rule": {rule: report.by_rule[rule] for rule in sorted(report.by_rule)},
+        "withheld": dict(counts(report)),
         "errors": len(report.errors),
         "seconds": round(report.seconds, 3),
     }
@@ -41,7 +51,9 @@ def render(report: Report, view: View) -> Iterator[str]:
         {
             "setups": map(_setup, report.setups),
             "findings": map(_finding, report.findings),
+            "withheld": map(_withheld, report.withheld),
             "errors": map(_problem, report.errors),
+            "remarks": map(_text, report.remarks),
         },
     )
 
@@ -55,20 +67,15 @@ def render_setups(report: Report) -> Iterator[str]:
 def _document(head: Mapping[str, Json], lists: Mapping[str, Iterator[Json]]) -> Iterator[str]:
     yield "{"
     for key, value in head.items():
-        yield f"\n  {json.dumps(key)}: {_dumps(value)},"
+        yield f"\n  {dumps(key)}: {dumps(value)},"
     for at, (key, rows) in enumerate(lists.items()):
-        yield ("," if at else "") + f"\n  {json.dumps(key)}: ["
+        yield ("," if at else "") + f"\n  {dumps(key)}: ["
         is_empty = True
         for row in rows:
-            yield ("" if is_empty else ",") + "\n    " + _dumps(row)
+            yield ("" if is_empty else ",") + "\n    " + dumps(row)
             is_empty = False
         yield "]" if is_empty else "\n  ]"
     yield "\n}\n"
-
-
-def _dumps(value: Json) -> str:
-    """JSON in ASCII: no control or bidirectional character reaches a terminal, and every encoding can hold it."""
-    return json.dumps(value, ensure_ascii=True, allow_nan=False)
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------------------
@@ -152,6 +159,16 @@ def _finding(finding: Finding) -> Json:
     }
 
 
+def _withheld(withheld: Withheld) -> Json:
+    return {
+        "by": withheld.by,
+        "reason": _text(withheld.reason),
+        "path": _text_or_none(withheld.path),
+        "line": withheld.line,
+        "finding": _finding(withheld.finding),
+    }
+
+
 def _place(span: Span) -> dict[str, Json]:
     return {
         "path": _text(span.path),
@@ -165,7 +182,7 @@ def _place(span: Span) -> dict[str, Json]:
 
 def _edit(edit: Edit) -> Json:
     # never cut: an edit is applied as it stands
-    return {"path": _whole(edit.path), "start": edit.start, "end": edit.end, "replacement": _whole(edit.replacement)}
+    return {"path": whole(edit.path), "start": edit.start, "end": edit.end, "replacement": whole(edit.replacement)}
 
 
 def _problem(problem: Problem) -> Json:
@@ -199,12 +216,7 @@ def _finite(number: float | None) -> float | None:
 
 
 def _text(text: str) -> str:
-    return _whole(text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "...")
-
-
-def _whole(text: str) -> str:
-    """Text that every reader of JSON accepts: bytes of a name that are no UTF-8 (lone surrogates here) become U+FFFD."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    return whole(text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "...")
 
 
 def _text_or_none(text: str | None) -> str | None:

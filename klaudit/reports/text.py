@@ -11,6 +11,7 @@ from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
 from klaudit.reports.setup_block import setup_blocks
 from klaudit.reports.view import NO_LIMIT, View
 from klaudit.reports.visible import visible
+from klaudit.reports.withheld import why_withheld, withheld_in_words
 from klaudit.reports.wording import counted, is_step, prose, value, way, whence
 
 _MOST_MARKS = 4  # besides the finding's own
@@ -41,6 +42,8 @@ def _full(report: Report, view: View) -> Iterator[Line]:
             yield from _finding(finding, setups.get(path, []), view)
             yield ()
         yield from setup_blocks(setups.get(path, []), view)
+    if view.verbose:
+        yield from _withheld(report, view)
     yield from problems(report.errors, view)
     yield from _summary(report, view)
 
@@ -131,6 +134,15 @@ def _setup_of(finding: Finding, setups: Sequence[Setup]) -> Setup | None:
     return holding[0] if holding else setups[0] if len(versions) == 1 else None
 
 
+def _withheld(report: Report, view: View) -> Iterator[Line]:
+    for each in report.withheld:
+        *head, (message, style) = _head(each.finding, view)
+        yield (("withheld ", "strong"), *head, (message, "faint" if style == "plain" else style))
+        yield from paragraph(why_withheld(each, view), view.width, first=(("  = ", "context"),), indent=6)
+    if report.withheld:
+        yield ()
+
+
 # --- problems and summary -----------------------------------------------------------------------------------------------------------
 
 
@@ -171,10 +183,14 @@ def _summary(report: Report, view: View) -> Iterator[Line]:
         if not view.verbose and any(setup.path not in paths for setup in report.setups):
             hint = "Those without findings are listed by `klaudit setups` and shown by --verbose."
             yield from paragraph(hint, width, indent=2, style="faint")
-    yield from paragraph(_outcome(report), width, indent=2, style="strong")
+    for remark in report.remarks:
+        yield from paragraph(prose(remark), width, first=(("note: ", "note"),), indent=2)
+    if withheld := withheld_in_words(report):
+        yield from paragraph(f"{withheld}.", width, indent=2)
+    yield from paragraph(outcome(report), width, indent=2, style="strong")
 
 
-def _outcome(report: Report) -> str:
+def outcome(report: Report) -> str:
     if report.findings:
         severities = Counter(finding.severity for finding in report.findings)
         told = ", ".join(counted(severities[each], each) for each in _SEVERITIES if severities[each])

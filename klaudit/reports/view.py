@@ -11,6 +11,7 @@ from klaudit.reports.visible import visible
 
 MIN_WIDTH = 40
 DEFAULT_WIDTH = 100
+COMMENT = 65_536  # bytes that surely fit into a comment on a pull request
 NO_LIMIT = 1_000_000  # as a width: a line for every row, which is what tools behind a pipe expect
 
 
@@ -22,6 +23,8 @@ class View(Struct, frozen=True):
     """`source` gives a file of the report by path, for excerpts; `prefix` leads from the working directory to the scanned root.
 
     `wrap` says whether lines that tools look for (`path:line:column ...`) may be broken to `width` too: on a terminal, not in a pipe.
+    `repository_prefix` leads from the root of the repository to the scanned root, which is what CI systems know files by; `blob` is the
+    address below which they show them.  `room` is how many bytes may be written, for formats that know how to be short.
     """
 
     source: Callable[[str], Source | None] = _no_source
@@ -31,6 +34,9 @@ class View(Struct, frozen=True):
     colour: bool = False
     quiet: bool = False
     verbose: bool = False
+    repository_prefix: str = ""
+    blob: str = ""
+    room: int = COMMENT
 
     def path(self, path: str) -> str:
         """A path of the report as seen from the working directory, safe to print."""

@@ -14,7 +14,20 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from klaudit import __version__, model
-from klaudit.model import Edit, Evidence, Finding, Fix, FrameworkVersion, Problem, Report, Setup, Span, Term, Unknown
+from klaudit.model import (
+    Edit,
+    Evidence,
+    Finding,
+    Fix,
+    FrameworkVersion,
+    Problem,
+    Report,
+    Setup,
+    Span,
+    Term,
+    Unknown,
+    Withheld,
+)
 from klaudit.reports import View
 from klaudit.reports.json import render, render_setups
 
@@ -137,7 +150,12 @@ def test_edits_are_never_cut(report: Report) -> None:
         (Setup, {"span": {"line", "column", "cell"}, "version": {"framework_version"}}, "setup"),
         (Term, {}, "term"),
         (Evidence, {"span": set()}, "evidence"),
-        (Finding, {"span": {"path", "line", "column", "end_line", "end_column", "cell"}}, "finding"),
+        (
+            Finding,
+            {"span": {"path", "line", "column", "end_line", "end_column", "cell"}, "launch": set(), "identity": set()},
+            "finding",
+        ),
+        (Withheld, {}, "withheld"),
         (Problem, {}, "error"),
         (Edit, {}, "edit"),
         (FrameworkVersion, {}, None),
@@ -164,6 +182,7 @@ def test_every_field_of_the_model_is_in_the_schema(
         (model.Severity, ("finding", "severity")),
         (model.Confidence, ("finding", "confidence")),
         (model.SetupKind, ("setup", "kind")),
+        (model.WithheldBy, ("withheld_by",)),
     ],
 )
 def test_vocabularies_are_those_of_the_model(words: Any, path: tuple[str, ...]) -> None:

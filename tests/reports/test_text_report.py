@@ -234,7 +234,7 @@ def test_every_field_of_a_finding_is_shown(report: Report, view: View) -> None:
         assert part in text
     for part in ("the-setting = the-value", "elsewhere:55", "the-note"):
         assert part in text
-    not_for_people = {"fingerprint"}
+    not_for_people = {"fingerprint", "identity", "launch"}
     shown_fields = {"rule", "name", "severity", "confidence", "span", "message", "why", "fix", "related"}
     assert {field.name for field in fields(Finding)} == shown_fields | not_for_people
 
