@@ -33,7 +33,10 @@ def discover(root: str | Path, options: Options) -> list[str]:
 
 
 def list_files(targets: Targets, options: Options) -> Found:
-    """Candidates below the targets' folders, and every file that was named (with `force_exclude`, unless excluded)."""
+    """Candidates below the targets' folders, and every file that was named.
+
+    With `force_exclude` a tool did the naming: what is excluded, and a text without a suffix that is no shell script, is left out.
+    """
     is_excluded = any_of(options.exclude, targets.root)
     files: set[str] = set()
     problems: list[Problem] = []
@@ -44,7 +47,8 @@ def list_files(targets: Targets, options: Options) -> Found:
             if path not in files and not is_excluded(path) and _is_wanted(targets.root, path, options):
                 files.add(path)
     for path in targets.files:
-        if not (options.force_exclude and (is_excluded(path) or _in_excluded_folder(path))):
+        is_left_out = is_excluded(path) or _in_excluded_folder(path) or _is_prose(targets, path)
+        if not (options.force_exclude and is_left_out):
             files.add(path)
     return Found(tuple(sorted(files)), tuple(problems))
 
@@ -71,6 +75,13 @@ def _list(folder: str, prefix: str, problems: list[Problem]) -> Iterator[str]:
 
 def _in_excluded_folder(path: str) -> bool:
     return not EXCLUDED_FOLDERS.isdisjoint(path.split("/")[:-1])
+
+
+def _is_prose(targets: Targets, path: str) -> bool:
+    """Whether a file on disk has no suffix and does not ask for a shell either: a LICENSE, a Makefile."""
+    if path in targets.overlay or is_candidate(path) is not None:
+        return False
+    return not _is_wanted(targets.root, path, Options())
 
 
 def _is_wanted(root: str, path: str, options: Options) -> bool:

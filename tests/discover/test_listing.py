@@ -261,6 +261,14 @@ class TestExclude:
             options = Options(exclude=(Globs(os.path.realpath(tmp_path), ("old/",)),), force_exclude=forced)
             assert len(list_files(locate(named, options), options).files) == expected
 
+    def test_a_tool_that_names_files_does_not_make_scripts_of_prose(self, tmp_path: Path) -> None:
+        write(tmp_path, "LICENSE", "notes.txt")
+        (tmp_path / "train").write_text("#!/bin/bash\n", encoding="utf-8")
+        named = [str(tmp_path / name) for name in ("LICENSE", "notes.txt", "train")]
+        for forced, expected in ((False, ("LICENSE", "notes.txt", "train")), (True, ("notes.txt", "train"))):
+            options = Options(force_exclude=forced)
+            assert list_files(locate(named, options), options).files == expected
+
 
 class TestHostileRepository:
     """What is scanned must not be able to start programs, or to stop the scan."""
