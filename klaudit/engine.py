@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from klaudit.budget import Budget
 from klaudit.configuration import Options
 from klaudit.discover import list_context, list_files, locate, path_in_repository
-from klaudit.findings.judging import give_fingerprints
+from klaudit.findings.judging import give_fingerprints, order_of
 from klaudit.findings.selection import Selection
 from klaudit.gate import Gate, hold
 from klaudit.gate.directives import MARKER
@@ -106,7 +106,7 @@ def _findings(results: Iterable[FileResult], selection: Selection, prefix: str) 
         for finding in result.findings:
             if selection.keeps(finding):
                 unique.setdefault((finding.rule, finding.span, finding.message), finding)
-    return give_fingerprints(sorted(unique.values(), key=_finding_order), prefix)
+    return give_fingerprints(sorted(unique.values(), key=order_of), prefix)
 
 
 def _setup_order(setup: Setup) -> tuple[object, ...]:
@@ -121,11 +121,6 @@ def _setup_order(setup: Setup) -> tuple[object, ...]:
         setup.assumes,
         setup.score_weight,
     )
-
-
-def _finding_order(finding: Finding) -> tuple[object, ...]:
-    span = finding.span
-    return (span.path, span.start, span.end, finding.rule, finding.message)
 
 
 def _why(error: Exception) -> str:

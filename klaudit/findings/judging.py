@@ -103,6 +103,12 @@ def give_fingerprints(findings: Iterable[Finding], prefix: str = "") -> list[Fin
     return result
 
 
+def order_of(finding: Finding) -> tuple[object, ...]:
+    """How the findings of a report are sorted."""
+    span = finding.span
+    return (span.path, span.start, span.end, finding.rule, finding.message)
+
+
 def advice(safety: Safety, title: str, edits: tuple[Edit, ...] = ()) -> Fix:
     return Fix(safety, title, edits)
 

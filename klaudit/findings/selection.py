@@ -10,20 +10,42 @@ from klaudit.model import Finding
 
 
 class Selection:
-    """`select` and `ignore` by id, prefix of an id or name; the more exact one of the two wins, `ignore` on a tie."""
+    """`select` and `ignore` by id, prefix of an id or name; the more exact one of the two wins, `ignore` on a tie.
+
+    What `per-path` says of a finding's path takes the place of the rest; `per-file-ignores` come on top.
+    """
 
     def __init__(self, options: Options, root: str) -> None:
         self._select = options.select
         self._ignore = options.ignore
         self._per_file = [(ignores.selectors, ignores.globs.matcher(root)) for ignores in options.per_file_ignores]
+        self._per_path = [
+            (part, part.globs.matcher(root))
+            for part in options.per_path
+            if part.select is not None or part.ignore is not None
+        ]
 
     def keeps(self, finding: Finding) -> bool:
-        wanted = 0 if not self._select else _closeness(self._select, finding)
-        if wanted < 0 or (self._ignore and _closeness(self._ignore, finding) >= max(wanted, 0)):
+        return self.wants(finding.rule, finding.name, finding.span.path)
+
+    def wants(self, rule: str, name: str, path: str) -> bool:
+        """Whether findings of a rule are wanted in a file."""
+        select, ignore = self._select, self._ignore
+        for part, matches in self._per_path:
+            if matches(path):
+                select = select if part.select is None else part.select
+                ignore = ignore if part.ignore is None else part.ignore
+        wanted = 0 if not select else _closeness(select, rule, name)
+        if wanted < 0 or (ignore and _closeness(ignore, rule, name) >= max(wanted, 0)):
             return False
         return not any(
-            _closeness(selectors, finding) >= 0 and matches(finding.span.path) for selectors, matches in self._per_file
+            _closeness(selectors, rule, name) >= 0 and matches(path) for selectors, matches in self._per_file
         )
+
+
+def names(selectors: Iterable[str], finding: Finding) -> bool:
+    """Whether any of the selectors names the finding."""
+    return _closeness(selectors, finding.rule, finding.name) >= 0
 
 
 def unknown_selectors(selectors: Iterable[str]) -> list[str]:
@@ -36,12 +58,12 @@ def unknown_selectors(selectors: Iterable[str]) -> list[str]:
     ]
 
 
-def _closeness(selectors: Iterable[str], finding: Finding) -> int:
+def _closeness(selectors: Iterable[str], rule: str, name: str) -> int:
     """Length of the longest selector that names the finding; -1 where none does."""
     closest = -1
     for selector in selectors:
-        if selector == finding.name:
+        if selector == name:
             return 100
-        if selector.upper() == "ALL" or finding.rule.startswith(selector.upper()):
+        if selector.upper() == "ALL" or rule.startswith(selector.upper()):
             closest = max(closest, 0 if selector.upper() == "ALL" else len(selector))
     return closest
