@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": ("klaudit.cli.explain", "Explain a finding, or list all of them."),
     "frameworks": ("klaudit.cli.frameworks", "Say which frameworks and versions are known."),
     "verify": ("klaudit.cli.verify", "Check the verdicts on tensors (needs klaudit[tensor])."),
+    "baseline": ("klaudit.cli.baseline", "Keep a file of known findings, so that only new ones count."),
     "config": ("klaudit.cli.config", "Show the effective configuration and its origins."),
 }
 

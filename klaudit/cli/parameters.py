@@ -100,7 +100,9 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--config", type=click.Path(), metavar="FILE", help="Configuration file, instead of the nearest one."),
     click.option("--isolated", is_flag=True, help="Use no configuration file."),
     click.option("--stdin-filename", metavar="NAME", help="Name of what `-` reads from standard input; its suffix says what it is."),
-    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time for the whole scan; by default no limit."),
+    click.option(
+        "--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Time for the whole scan.  [default: no limit]",
+    ),
     click.option(
         "--file-timeout", type=click.FloatRange(0), default=FILE_TIMEOUT, show_default=True, metavar="SECONDS",
         help="Time for one file, 0 for no limit. One that takes longer is an error, and the others are still scanned.",

@@ -39,6 +39,15 @@ from klaudit.reports.wording import counted
 @click.option(
     "--fail-on", type=OneOf(FAIL_ON), help="Least severe finding that makes the exit status 1.  [default: warning]"
 )
+@click.option(
+    "--baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Leave out the findings that this file lists; see `klaudit baseline`.",
+)
+@click.option(
+    "--diff-base", metavar="REF", help="Only what has changed since this commit, or since HEAD branched off it."
+)
 @click.option("--diff", "is_diff", is_flag=True, help="Instead of a report the patch that `klaudit fix` would make.")
 @click.option(
     "--fix", "is_fix", is_flag=True, help="First make the changes of `klaudit fix --write`, then report what is left."
@@ -52,6 +61,8 @@ def command(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     fail_on: FailOn | None,
+    baseline: str | None,
+    diff_base: str | None,
     is_diff: bool,
     is_fix: bool,
 ) -> None:
@@ -60,7 +71,9 @@ def command(
     `-` reads standard input.
     """
     plan = Plan.of(format_name, outputs)
-    session = Session.start(given, select=select, ignore=ignore, fail_on=fail_on)
+    session = Session.start(
+        given, select=select, ignore=ignore, fail_on=fail_on, baseline=baseline, diff_base=diff_base
+    )
     if is_diff or is_fix:
         from klaudit.cli.fix import mend, show
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from klaudit.cli.parameters import Failure, Given
 from klaudit.cli.progress import shown_progress
@@ -30,6 +32,8 @@ class Session(Struct, frozen=True):
         select: tuple[str, ...] | None = None,
         ignore: tuple[str, ...] | None = None,
         fail_on: FailOn | None = None,
+        baseline: str | None = None,
+        diff_base: str | None = None,
     ) -> Session:
         """Reads the configuration; what was given overrules it.  Raises Failure or KlauditError for what cannot be used."""
         stdin = _standard_input(given)
@@ -42,6 +46,8 @@ class Session(Struct, frozen=True):
             ignore=ignore,
             exclude=given.exclude,
             fail_on=fail_on,
+            baseline=baseline,
+            diff_base=diff_base,
             stdin=stdin,
             frameworks=given.frameworks,
             framework_versions=given.framework_versions,
@@ -55,12 +61,12 @@ class Session(Struct, frozen=True):
         )
         return cls(given, configuration, targets)
 
-    def scan(self) -> Report:
-        """Runs the pipeline.  Raises KlauditError where the rules themselves are broken."""
+    def scan(self, **changes: Any) -> Report:
+        """Runs the pipeline, with `changes` to the options.  Raises KlauditError for what the caller can mend."""
         from klaudit import engine
 
         with shown_progress(self.given.quiet) as progress:
-            return engine.scan(self.given.paths, self.configuration.options, progress)
+            return engine.scan(self.given.paths, replace(self.configuration.options, **changes), progress)
 
 
 def _standard_input(given: Given) -> StandardInput | None:
