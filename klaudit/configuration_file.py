@@ -191,20 +191,29 @@ class Reader(Struct, frozen=True):
         base = os.path.realpath(self.folder)
         return tuple(PerFileIgnores(Globs(base, (pattern,)), tuple(value[pattern])) for pattern in value)
 
+    def file(self, keys: Keys, value: object) -> str:
+        if not isinstance(value, str) or not value:
+            raise self.error(keys, f"`{keys[-1]}` must be the name of a file, not {_shown(value)}")
+        return self._inside(keys, value)
+
     def rule_folders(self, keys: Keys, value: object) -> tuple[str, ...]:
-        base = os.path.realpath(self.folder)
         folders = []
         for name in self.strings(keys, value):
-            if "\0" in name:
-                raise self.error(keys, "a null byte in a folder's name")
-            folder = os.path.realpath(self.folder / name)
-            if not self.trusted and not (folder + os.sep).startswith(base.rstrip(os.sep) + os.sep):
-                message = f"`{name}` leads out of the folder of this file: allowed only where --config names the file"
-                raise self.error(keys, message)
+            folder = self._inside(keys, name)
             if not Path(folder).is_dir():
                 raise self.error(keys, f"no such folder: `{name}`")
             folders.append(folder)
         return tuple(folders)
+
+    def _inside(self, keys: Keys, name: str) -> str:
+        """The absolute path that a name stands for, which must be below this file's folder."""
+        if "\0" in name:
+            raise self.error(keys, "a null byte in a name")
+        base, path = os.path.realpath(self.folder), os.path.realpath(self.folder / name)
+        if not self.trusted and not (path + os.sep).startswith(base.rstrip(os.sep) + os.sep):
+            message = f"`{name}` leads out of the folder of this file: allowed only where --config names the file"
+            raise self.error(keys, message)
+        return path
 
     def check_glob(self, keys: Keys, pattern: str) -> None:
         if problem := refusal(pattern):
@@ -228,6 +237,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[Reader, Keys, object], object]]] = {
     "require": ("require", read_required),
     "per-path": ("per_path", read_per_path),
     "allow": ("allow", read_allowed),
+    "baseline": ("baseline", Reader.file),
 }
 KEYS: Mapping[str, str] = {key: field for key, (field, _) in _KEYS.items()}
 
