@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from klaudit.configuration import COMMAND_LINE, Configuration, ConfigurationError, find, load
 from klaudit.configuration_file import did_you_mean
 from klaudit.globs import Globs, refusal
+from klaudit.policy import PerPath
 
 _LISTS = {"rule": "; `klaudit explain` lists them", "framework": "; `klaudit frameworks` lists them"}
 
@@ -31,8 +34,9 @@ def effective(
     configuration = configuration_for(root, config, isolated=isolated)
     if select is not None or ignore is not None:  # a selection starts afresh, without one more is ignored
         ignore = (*(configuration.options.ignore if select is None else ()), *(ignore or ()))
+    per_path = _per_path(configuration, select=select, ignore=ignore, **given)
     configuration = configuration.overruled(
-        select=select, ignore=ignore, exclude=_excludes(exclude, configuration, root), **given
+        select=select, ignore=ignore, per_path=per_path, exclude=_excludes(exclude, configuration, root), **given
     )
     _check_frameworks(configuration)
     _check_rules(configuration)
@@ -58,6 +62,20 @@ def _excludes(patterns: Sequence[str], configuration: Configuration, root: str) 
             raise ConfigurationError(None, None, f"exclude: `{pattern}` is no usable pattern: {problem}")
     bases = dict.fromkeys((root, os.path.realpath(".")))
     return (*configuration.options.exclude, *(Globs(base, tuple(patterns)) for base in bases))
+
+
+def _per_path(configuration: Configuration, **given: object) -> tuple[PerPath, ...] | None:
+    """What is left to say for single paths: what was given holds everywhere, but a longer `ignore` only adds."""
+    parts = configuration.options.per_path
+    gone = {field for field in ("fail_on", "select", "min_confidence", "require") if given.get(field) is not None}
+    ignore = given.get("ignore")
+    more = ignore if isinstance(ignore, tuple) and "select" not in gone else ()
+    if not parts or not (gone or more):
+        return None
+    if "select" in gone:
+        gone.add("ignore")
+    changed = [replace(part, **dict.fromkeys(gone)) for part in parts]
+    return tuple(part if part.ignore is None else replace(part, ignore=(*part.ignore, *more)) for part in changed)
 
 
 def _check_frameworks(configuration: Configuration) -> None:

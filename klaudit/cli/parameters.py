@@ -59,6 +59,18 @@ def versions(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return given or None
 
 
+def setup_names(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Callback of a repeatable option that takes names of set-ups."""
+    from klaudit.theory.naming import SETUP_NAMES
+
+    given = words(ctx, param, values)
+    for name in given or ():
+        if name not in SETUP_NAMES:
+            hint = did_you_mean(name, SETUP_NAMES) or f": known are {', '.join(SETUP_NAMES)}"
+            raise click.BadParameter(f"{name!r} is no set-up{hint}", ctx, param)
+    return given
+
+
 def _hint(value: str, known: list[str]) -> str:
     hint = did_you_mean(value, known)
     return hint if hint.startswith(": did") else ""
@@ -75,6 +87,7 @@ class Given(Struct, frozen=True):
     jobs: int | None
     no_prefilter: bool
     force_exclude: bool
+    no_suppressions: bool
     config: str | None
     isolated: bool
     stdin_filename: str | None
@@ -97,6 +110,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes to use; by default as many as there are cores."),
     click.option("--no-prefilter", is_flag=True, help="Parse every file, also those that hold no word of interest."),
     click.option("--force-exclude", is_flag=True, help="Leave out excluded files even if they are named."),
+    click.option("--no-suppressions", is_flag=True, help="Take no notice of `# klaudit: ignore[...]` comments."),
     click.option("--config", type=click.Path(), metavar="FILE", help="Configuration file, instead of the nearest one."),
     click.option("--isolated", is_flag=True, help="Use no configuration file."),
     click.option("--stdin-filename", metavar="NAME", help="Name of what `-` reads from standard input; its suffix says what it is."),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 from klaudit.cli.output import Plan, complain, view_of
-from klaudit.cli.parameters import Given, OneOf, scans, words
+from klaudit.cli.parameters import Given, OneOf, scans, setup_names, words
 from klaudit.cli.session import Session
-from klaudit.configuration import FAIL_ON, FailOn
-from klaudit.model import Report
+from klaudit.configuration import FAIL_ON, FailOn, Options
+from klaudit.gate.step import PathSettings
+from klaudit.model import Confidence, Report
+from klaudit.policy import CONFIDENCES
 from klaudit.reports import FORMATS
 from klaudit.reports.wording import counted
 
@@ -39,6 +41,17 @@ from klaudit.reports.wording import counted
 @click.option(
     "--fail-on", type=OneOf(FAIL_ON), help="Least severe finding that makes the exit status 1.  [default: warning]"
 )
+@click.option("--exit-zero", is_flag=True, help="Exit with status 0 whatever is found: the same as --fail-on never.")
+@click.option(
+    "--min-confidence", type=OneOf(CONFIDENCES), help="Least confidence of a finding that counts.  [default: low]"
+)
+@click.option(
+    "--require",
+    multiple=True,
+    callback=setup_names,
+    metavar="SETUP",
+    help="Every set-up must be this one (k1-in-reward, unbiased, no-kl ...) or another one named so. Repeatable.",
+)
 @click.option(
     "--baseline",
     type=click.Path(),
@@ -61,6 +74,9 @@ def command(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
     fail_on: FailOn | None,
+    exit_zero: bool,
+    min_confidence: Confidence | None,
+    require: tuple[str, ...] | None,
     baseline: str | None,
     diff_base: str | None,
     is_diff: bool,
@@ -72,7 +88,14 @@ def command(
     """
     plan = Plan.of(format_name, outputs)
     session = Session.start(
-        given, select=select, ignore=ignore, fail_on=fail_on, baseline=baseline, diff_base=diff_base
+        given,
+        select=select,
+        ignore=ignore,
+        fail_on="never" if exit_zero else fail_on,
+        min_confidence=min_confidence,
+        require=require,
+        baseline=baseline,
+        diff_base=diff_base,
     )
     if is_diff or is_fix:
         from klaudit.cli.fix import mend, show
@@ -91,12 +114,12 @@ def command(
             f"{counted(findings, 'finding')}, {counted(errors, 'error')}: see {', '.join(file for _, file in plan.files)}",
             err=True,
         )
-    ctx.exit(exit_status(report, session.configuration.options.fail_on))
+    ctx.exit(exit_status(report, session.configuration.options, session.targets.root))
 
 
-def exit_status(report: Report, fail_on: FailOn) -> int:
+def exit_status(report: Report, options: Options, root: str) -> int:
     """What a caller is told: unreadable input outweighs findings."""
     if report.errors:
         return 2
-    failing = FAIL_ON[: FAIL_ON.index(fail_on) + 1] if fail_on != "never" else ()
-    return int(any(finding.severity in failing for finding in report.findings))
+    settings = PathSettings(options, root)
+    return int(any(map(settings.fails, report.findings)))

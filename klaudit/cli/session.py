@@ -13,7 +13,7 @@ from klaudit.cli.progress import shown_progress
 from klaudit.configuration import Configuration, FailOn, Options, StandardInput
 from klaudit.discover import Targets, locate
 from klaudit.effective import effective
-from klaudit.model import Report
+from klaudit.model import Confidence, Report
 from klaudit.tree import MAX_BYTES
 
 
@@ -34,6 +34,8 @@ class Session(Struct, frozen=True):
         fail_on: FailOn | None = None,
         baseline: str | None = None,
         diff_base: str | None = None,
+        min_confidence: Confidence | None = None,
+        require: tuple[str, ...] | None = None,
     ) -> Session:
         """Reads the configuration; what was given overrules it.  Raises Failure or KlauditError for what cannot be used."""
         stdin = _standard_input(given)
@@ -48,6 +50,9 @@ class Session(Struct, frozen=True):
             fail_on=fail_on,
             baseline=baseline,
             diff_base=diff_base,
+            min_confidence=min_confidence,
+            require=require,
+            suppressions=False if given.no_suppressions else None,
             stdin=stdin,
             frameworks=given.frameworks,
             framework_versions=given.framework_versions,

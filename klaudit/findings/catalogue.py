@@ -16,7 +16,7 @@ from klaudit.model import Severity
 class Example(Struct, frozen=True):
     """A wrong and a right text in one language (a file suffix without dot: sh, yaml, py ...), executed as tests.
 
-    `beside` are the files that lie beside either, by name.
+    `beside` are the files that lie beside either, by name; `configuration` is the klaudit.toml under which they are judged.
     """
 
     language: str
@@ -25,6 +25,7 @@ class Example(Struct, frozen=True):
     title: str = ""
     versions: tuple[tuple[str, str], ...] = ()
     beside: tuple[tuple[str, str], ...] = ()
+    configuration: str = ""
 
 
 class Entry(Struct, frozen=True):
@@ -85,4 +86,5 @@ def _example(data: Any) -> Example:
         data.get("title", ""),
         tuple(versions),
         tuple((str(name), str(text)) for name, text in data.get("beside", {}).items()),
+        data.get("configuration", ""),
     )

@@ -43,9 +43,9 @@ class Selection:
         )
 
 
-def names(selectors: Iterable[str], finding: Finding) -> bool:
-    """Whether any of the selectors names the finding."""
-    return _closeness(selectors, finding.rule, finding.name) >= 0
+def named(selectors: Iterable[str], rule: str, name: str) -> bool:
+    """Whether any of the selectors names a rule."""
+    return _closeness(selectors, rule, name) >= 0
 
 
 def unknown_selectors(selectors: Iterable[str]) -> list[str]:

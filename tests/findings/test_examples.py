@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from klaudit.code.rules import RULES, Rule
-from klaudit.configuration import Options
+from klaudit.configuration import Options, load
 from klaudit.engine import scan
 from klaudit.findings import catalogue
 from klaudit.findings.catalogue import Entry, Example
@@ -26,7 +27,9 @@ def found(folder: Path, example: Example, text: str) -> set[str]:
     (folder / f"example.{example.language}").write_text(text, encoding="utf-8")
     for name, text_beside in example.beside:
         (folder / name).write_text(text_beside, encoding="utf-8")
-    report = scan([str(folder)], Options(framework_versions=dict(example.versions), verbose=True))
+    (folder / "klaudit.toml").write_text(example.configuration, encoding="utf-8")
+    options = load(folder / "klaudit.toml").options
+    report = scan([str(folder)], replace(options, framework_versions=dict(example.versions), verbose=True))
     assert not report.errors
     return {finding.rule for finding in report.findings}
 
