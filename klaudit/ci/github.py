@@ -1,0 +1,187 @@
+"""One step on GitHub's runner: scan, annotate, summarise, and say where the reports are.
+
+What was asked for comes in environment variables, never as text of a script, so that no input can become a command:
+
+    KLAUDIT_PATH, KLAUDIT_ARGS   one path or option a line
+    KLAUDIT_FAIL_ON, KLAUDIT_BASELINE
+    KLAUDIT_DIFF_BASE            `auto` (the base of a pull request), `none`, or a commit
+    KLAUDIT_EVENT_BASE           the commit that the event names as its base, if any
+    KLAUDIT_SARIF_FILE, KLAUDIT_REPORT_FILE   by default in the runner's temporary folder
+    KLAUDIT_SUMMARY              `true` to write the job summary
+
+Step outputs: `sarif`, `report` (Markdown), `findings` (how many count), `exit-status`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+_MOST_OF_A_SUMMARY = 1_000_000  # bytes; the runner refuses a summary over 1 MiB
+_FETCH_SECONDS = 300
+_ANNOTATIONS = ("::error ", "::warning ", "::notice ")  # the format's plain lines are in the log already
+_CUT = "\n\n(cut here: the rest is in the log and in the artifacts)\n"
+
+
+class Files(Struct, frozen=True):
+    """Where the reports of one run go."""
+
+    sarif: Path
+    report: Path
+    annotations: Path
+    json: Path
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Files:
+        """Defaults lie outside the checkout, where no symlink of the repository can be in the way."""
+        folder = Path(environment.get("RUNNER_TEMP") or ".")
+        return cls(
+            Path(environment.get("KLAUDIT_SARIF_FILE") or folder / "klaudit.sarif"),
+            Path(environment.get("KLAUDIT_REPORT_FILE") or folder / "klaudit.md"),
+            folder / "klaudit-annotations.txt",
+            folder / "klaudit.json",
+        )
+
+    def clear(self) -> None:
+        """Reports of an earlier step must not be taken for those of this one."""
+        for file in (self.sarif, self.report, self.annotations, self.json):
+            file.unlink(missing_ok=True)
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Runs the step.  Returns the exit status of the scan."""
+    files = Files.of(environment)
+    files.clear()
+    try:
+        base = diff_base(environment)
+    except LookupError as error:
+        _tell(f"::error title=klaudit::{_value(str(error))}\n")
+        status = 2
+    else:
+        status = _muted([sys.executable, "-I", "-m", "klaudit", *arguments(environment, files, base)])
+        for line in _lines(files.annotations):
+            if line.startswith(_ANNOTATIONS):
+                _tell(line)
+    _output(environment, files, status)
+    if environment.get("KLAUDIT_SUMMARY") == "true":
+        _summarise(environment.get("GITHUB_STEP_SUMMARY"), files.report)
+    return status
+
+
+def arguments(environment: Mapping[str, str], files: Files, base: str | None) -> list[str]:
+    """The command line of `klaudit`."""
+    given = ["scan", *_entries(environment.get("KLAUDIT_ARGS"))]
+    for format_name, file in (
+        ("sarif", files.sarif),
+        ("markdown", files.report),
+        ("github", files.annotations),
+        ("json", files.json),
+    ):
+        given.append(f"--output={format_name}={file}")
+    if fail_on := environment.get("KLAUDIT_FAIL_ON"):
+        given.append(f"--fail-on={fail_on}")
+    if baseline := environment.get("KLAUDIT_BASELINE"):
+        given.append(f"--baseline={baseline}")
+    if base is not None:
+        given.append(f"--diff-base={base}")
+    return [*given, "--", *(_entries(environment.get("KLAUDIT_PATH")) or ["."])]
+
+
+def diff_base(environment: Mapping[str, str]) -> str | None:
+    """The commit that findings must be newer than.  Raises LookupError where the event has one that cannot be had."""
+    asked = environment.get("KLAUDIT_DIFF_BASE") or "auto"
+    if asked == "none":
+        return None
+    if asked != "auto":
+        return asked
+    base = environment.get("KLAUDIT_EVENT_BASE")
+    if not base:
+        return None
+    if not _git("cat-file", "-e", f"{base}^{{commit}}") and not _git(
+        "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "origin", base
+    ):
+        raise LookupError(
+            f"the base of this pull request ({base}) is not there: check out with `fetch-depth: 0`, or set diff-base to none"
+        )
+    return base
+
+
+def _git(*arguments: str) -> bool:
+    try:
+        done = subprocess.run(["git", *arguments], stdin=subprocess.DEVNULL, check=False, timeout=_FETCH_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def _muted(command: Sequence[str]) -> int:
+    """Runs a command whose output the runner must not obey: it quotes the repository, and a line `::error ...` in it is only text."""
+    token = secrets.token_hex(16)
+    _tell(f"::stop-commands::{token}\n")
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False).returncode
+    finally:
+        _tell(f"\n::{token}::\n")
+
+
+def _output(environment: Mapping[str, str], files: Files, status: int) -> None:
+    file = environment.get("GITHUB_OUTPUT")
+    if not file:
+        return
+    values = {"exit-status": str(status), "findings": _count(files.json)}
+    values |= {name: str(path) for name, path in (("sarif", files.sarif), ("report", files.report)) if path.is_file()}
+    with open(file, "a", encoding="utf-8") as stream:
+        for name, value in values.items():
+            end = secrets.token_hex(16)  # a name with a line break cannot add an output of its own
+            stream.write(f"{name}<<{end}\n{value}\n{end}\n")
+
+
+def _count(file: Path) -> str:
+    """How many findings count; empty where the scan came to no report."""
+    try:
+        return str(json.loads(file.read_bytes())["summary"]["findings"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _summarise(summary: str | None, report: Path) -> None:
+    if not summary or not report.is_file():
+        return
+    data = report.read_bytes()
+    if len(data) > _MOST_OF_A_SUMMARY:
+        data = data[:_MOST_OF_A_SUMMARY].rpartition(b"\n")[0] + _CUT.encode()
+    with open(summary, "ab") as stream:
+        stream.write(data)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    try:
+        with file.open(encoding="utf-8", newline="\n") as stream:
+            yield from stream
+    except OSError:
+        return
+
+
+def _entries(text: str | None) -> list[str]:
+    return [line.strip() for line in (text or "").splitlines() if line.strip()]
+
+
+def _value(text: str) -> str:
+    """Escaped as the message of a workflow command."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))
