@@ -1,0 +1,47 @@
+"""What a codemod offers: edits and what they promise, which the analysis of the edited file must confirm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from klaudit.code.result import Formula, Place
+from klaudit.model import Edit, EstimatorName, Finding
+
+
+class CannotMendError(ValueError):
+    """A formula that is not rewritten; the message says why, in words for its owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A finding, the formula that it is about, and the findings beside it on the same formula."""
+
+    finding: Finding
+    formula: Formula
+    beside: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What the formula is afterwards; None and an empty set where it stays as it is.
+
+    `reveals` are findings that may come to light because this mistake no longer hides them.  `drops_knobs`: factors that stand outside
+    the sum of loss and penalty no longer show in the coefficient, because they apply to the policy term as a whole.
+    """
+
+    placement: Place
+    estimator: EstimatorName | None = None
+    reveals: frozenset[str] = frozenset()
+    keeps_coefficient: bool = True
+    drops_knobs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """`target` says in a few words what is reached; `notes` what the user should know of it."""
+
+    target: str
+    title: str
+    edits: tuple[Edit, ...]
+    promise: Promise
+    notes: tuple[str, ...] = ()
