@@ -65,6 +65,8 @@ def advice(migrations: Iterable[Migration]) -> tuple[Advice, ...]:
 
 
 def _of(migration: Migration) -> tuple[Advice, ...]:
+    if migration.before.kind == "code":
+        return ()  # the notes of a rewrite say what follows from that rewrite
     if migration.target == "k1-in-reward":
         rescued = (_STD,) if migration.rescued else ()
         was_in_loss = any(term.active and term.placement == "loss" for term in migration.before.terms)

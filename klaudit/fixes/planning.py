@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from klaudit.configuration import Options
 from klaudit.discover import discover, list_files, locate
+from klaudit.fixes.codemods.files import rewrite_files
 from klaudit.fixes.drafting import Drafter, Looked
 from klaudit.fixes.drafts import Draft, write_together
 from klaudit.fixes.migration import Plan, Request, Unchanged
@@ -38,6 +39,7 @@ def plan(paths: Sequence[str], options: Options, request: Request, progress: Pro
         if targets.folders != (".",):
             planner.look_further()
         planner.write()
+        rewrite_files(planner.plan, tree, found.files, options, request)
         return planner.plan
 
 
