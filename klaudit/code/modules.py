@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from msgspec import Struct, field
 
@@ -121,18 +121,6 @@ class Module(Struct, eq=False):
             yield from info.methods.values()
 
 
-def parse(source: Source) -> syntax.Module:
-    """The syntax tree with positions.  Raises UnreadableError where it is not Python, or nested too deeply to be read."""
-    return syntax.parse(source) if source.parent is not None else _parsed(source.path, source.data)
-
-
-@lru_cache(
-    maxsize=16
-)  # a tree takes megabytes; files of a package import each other: the same few are followed again and again
-def _parsed(path: str, data: bytes) -> syntax.Module:
-    return syntax.parse(Source(path, data))
-
-
 class Program:
     """The file under analysis and those of the same tree that it imports, loaded when a name leads there."""
 
@@ -143,7 +131,7 @@ class Program:
         self.main = self._add(source)
 
     def _add(self, source: Source) -> Module:
-        module = Module(len(self.modules), parse(source))
+        module = Module(len(self.modules), syntax.parse(source))
         _index(module)
         self.modules.append(module)
         self._by_path[source.path] = module

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from klaudit.model import Span
 from klaudit.readers.python.grammar import in_older_grammar
@@ -68,7 +68,19 @@ class Module:
 
 
 def parse(source: Source) -> Module:
-    """The module in `source`.  Raises UnreadableError, with the line, for what is not Python, is too large or nested too deep."""
+    """The module in `source`, not to be changed: it may have been parsed before, and may be asked for again.
+
+    Raises UnreadableError, with the line, for what is not Python, is too large or nested too deep.
+    """
+    return _parsed(source) if source.parent is not None else _of_file(source.path, source.data)
+
+
+@lru_cache(maxsize=16)  # a tree takes megabytes; settings and formulas are read one after the other, imports again and again
+def _of_file(path: str, data: bytes) -> Module:
+    return _parsed(Source(path, data))
+
+
+def _parsed(source: Source) -> Module:
     if len(source.data) > MAX_BYTES:
         raise UnreadableError(f"Python source larger than {MAX_BYTES / 1_000_000} MB")
     source = _in_utf8(source)
