@@ -13,7 +13,7 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -29,25 +29,26 @@ _LONGEST_WAIT = 1.0  # seconds
 CAN_FORK = hasattr(os, "fork")  # a spawned worker would pay for all imports and rules again
 
 
-def scan_files(scan: Scan, paths: Sequence[str], workers: int, budget: Budget) -> Iterator[FileResult]:
-    """Results in any order, work being handed out in the order of `paths`.
+def scan_files(scan: Scan, paths: Iterable[str], workers: int, budget: Budget) -> Iterator[FileResult]:
+    """Results in any order, work being handed out in the order of `paths`, which are asked for while the workers are busy.
 
     A file over its budget, or one that ends its process, gives an error row; the files that the whole budget leaves no time for give
     one row together.  Where processes cannot be forked, time is looked at between files only.
     """
     if CAN_FORK and (workers > 1 or budget.file is not None or budget.deadline is not None):
-        yield from _Pool(scan, paths, max(workers, 1), budget).run()
+        yield from _Pool(scan, iter(paths), max(workers, 1), budget).run()
     else:
-        yield from _in_this_process(scan, paths, budget)
+        yield from _in_this_process(scan, iter(paths), budget)
 
 
-def _in_this_process(scan: Scan, paths: Sequence[str], budget: Budget) -> Iterator[FileResult]:
+def _in_this_process(scan: Scan, paths: Iterator[str], budget: Budget) -> Iterator[FileResult]:
     enabled = gc.isenabled()
     gc.disable()  # parsers make many small objects that live until their file is done
     try:
-        for at, path in enumerate(paths):
+        for done, path in enumerate(paths):
             if budget.is_spent:
-                yield budget.unscanned(paths[at:], len(paths))
+                left = [path, *paths]
+                yield budget.unscanned(left, done + len(left))
                 return
             yield scan(path)
     finally:
@@ -67,18 +68,22 @@ class _Worker(Struct):
 
 
 class _Pool:
-    def __init__(self, scan: Scan, paths: Sequence[str], count: int, budget: Budget) -> None:
+    def __init__(self, scan: Scan, paths: Iterator[str], count: int, budget: Budget) -> None:
         self._scan = scan
-        self._total = len(paths)
-        self._waiting = deque(paths)
-        self._count = min(count, len(paths))
+        self._paths = paths
+        self._is_filled = False  # all paths were asked for
+        self._total = 0
+        self._waiting: deque[str] = deque()
+        self._count = count
         self._budget = budget
         self._workers: list[_Worker] = []
 
     def run(self) -> Iterator[FileResult]:
         try:
-            while self._waiting or any(worker.pending for worker in self._workers):
+            while self._fill() or self._waiting or any(worker.pending for worker in self._workers):
                 if self._budget.is_spent:
+                    while self._fill():
+                        pass
                     left = [*self._waiting, *(path for worker in self._workers for path in worker.pending)]
                     yield self._budget.unscanned(left, self._total)
                     return
@@ -91,6 +96,16 @@ class _Pool:
         finally:
             for worker in [*self._workers]:
                 self._end(worker)
+
+    def _fill(self) -> bool:
+        """Asks for one more path.  False when there is none left."""
+        path = None if self._is_filled else next(self._paths, None)
+        if path is None:
+            self._is_filled = True
+            return False
+        self._waiting.append(path)
+        self._total += 1
+        return True
 
     def _hand_out(self) -> None:
         while len(self._workers) < min(self._count, len(self._waiting)):
@@ -118,9 +133,9 @@ class _Pool:
         return [each for worker in self._workers for each in (worker.requests, worker.answers)]
 
     def _ready(self) -> list[_Worker]:
-        """Workers that have answered, after waiting for one no longer than until the next limit."""
+        """Workers that have answered, after waiting for one no longer than until the next limit, or not at all if there is more to do."""
         now = time.monotonic()
-        limits = [now + _LONGEST_WAIT]
+        limits = [now + _LONGEST_WAIT if self._is_filled else now]
         if self._budget.deadline is not None:
             limits.append(self._budget.deadline)
         if self._budget.file is not None:
@@ -128,7 +143,7 @@ class _Pool:
         poll = select.poll()  # select would fail on descriptors above 1023
         for worker in self._workers:
             poll.register(worker.answers, select.POLLIN | select.POLLHUP)
-        ready = {descriptor for descriptor, _ in poll.poll(max(min(limits) - now, 0.0) * 1000 + 1)}
+        ready = {descriptor for descriptor, _ in poll.poll(max(min(limits) - now, 0.0) * 1000 + self._is_filled)}
         return [worker for worker in self._workers if worker.answers in ready]
 
     def _receive(self, worker: _Worker) -> Iterator[FileResult]:

@@ -39,6 +39,17 @@ class Tree:
         """Let go of a file's bytes; it is read again when asked for."""
         self._sources.pop(posixpath.normpath(path), None)
 
+    def size(self, path: str) -> int:
+        """Bytes of the file at `path`; 0 where there is none."""
+        path = posixpath.normpath(path)
+        if path in self._overlay:
+            return len(self._overlay[path])
+        full = self._inside(path)
+        try:
+            return 0 if full is None else os.path.getsize(full)
+        except OSError:
+            return 0
+
     def is_file(self, path: str) -> bool:
         path = posixpath.normpath(path)
         if path in self._overlay:
