@@ -7,8 +7,6 @@ trusted.  So git never reads it: it is given an empty git folder of ours, and of
 from __future__ import annotations
 
 import os
-import shutil
-import stat
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -16,10 +14,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from klaudit.discover.git_program import environment_of_git, git_program, is_regular, metadata_of
 from klaudit.discover.targets import repository_of
 
 TIMEOUT = 20.0  # seconds; a pipe named .gitignore would make git wait for ever
-_GIT_FILE = b"gitdir: "
 
 
 def list_by_git(folder: str) -> list[str] | None:
@@ -27,7 +25,7 @@ def list_by_git(folder: str) -> list[str] | None:
 
     Outside a repository every file counts as untracked.  None where git is missing, too slow, or has anything to complain of.
     """
-    program = _program()
+    program = git_program()
     if program is None:
         return None
     repository = repository_of(folder) or folder
@@ -48,11 +46,11 @@ class _Git(Struct, frozen=True):
 
     def list(self, folder: str) -> list[str] | None:
         arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        metadata = _metadata_of(Path(self.work_tree))
-        if metadata is not None and _is_regular(metadata / "info" / "exclude"):
+        metadata = metadata_of(Path(self.work_tree))
+        if metadata is not None and is_regular(metadata / "info" / "exclude"):
             arguments.append(f"--exclude-from={metadata / 'info' / 'exclude'}")
         index = metadata / "index" if metadata is not None else None
-        done = self._run(arguments, folder, index if index is not None and _is_regular(index) else None)
+        done = self._run(arguments, folder, index if index is not None and is_regular(index) else None)
         if (
             done.returncode != 0 or done.stderr
         ):  # unreadable folders, an index it cannot read: the walk says what is wrong
@@ -67,15 +65,7 @@ class _Git(Struct, frozen=True):
         return done.returncode == 0
 
     def _run(self, arguments: Sequence[str], folder: str, index: Path | None) -> subprocess.CompletedProcess[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        environment |= {
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_OPTIONAL_LOCKS": "0",
-            "HOME": str(self.git_folder),  # git before 2.32 knows no GIT_CONFIG_GLOBAL
-            "XDG_CONFIG_HOME": str(self.git_folder),
-            "LC_ALL": "C",
-        }
+        environment = environment_of_git(self.git_folder)
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
         command = [self.program, f"--git-dir={self.git_folder}", f"--work-tree={self.work_tree}", *arguments]
@@ -90,35 +80,8 @@ class _Git(Struct, frozen=True):
         )
 
 
-def _program() -> str | None:
-    """git, unless it lies in the working directory (which some systems search first): that may be what is scanned."""
-    program = shutil.which("git")
-    if program is None or Path(program).resolve().parent == Path.cwd().resolve():
-        return None
-    return program
-
-
 def _empty_git_folder(folder: Path) -> Path:
     (folder / "objects").mkdir()
     (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
     return folder
-
-
-def _metadata_of(repository: Path) -> Path | None:
-    """The git folder of a work tree: `.git`, or what a file of that name points to."""
-    git = repository / ".git"
-    if git.is_dir():
-        return git
-    if not _is_regular(git):
-        return None
-    with git.open("rb") as file:
-        first = file.read(4096).split(b"\n")[0]
-    return repository / os.fsdecode(first[len(_GIT_FILE) :]) if first.startswith(_GIT_FILE) else None
-
-
-def _is_regular(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except (OSError, ValueError):
-        return False
