@@ -16,7 +16,7 @@ from klaudit.discover import list_context, list_files, locate, path_in_repositor
 from klaudit.findings.judging import give_fingerprints, order_of
 from klaudit.findings.selection import Selection
 from klaudit.gate import Gate, hold
-from klaudit.model import FileResult, Finding, Report, Setup
+from klaudit.model import FileResult, Finding, Problem, Report, Setup
 from klaudit.pool import scan_files
 from klaudit.scanner import Scanner
 from klaudit.sieve import Sieve
@@ -37,22 +37,39 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
     targets = locate(paths, options)
     found = list_files(targets, options)
     tree = Tree(targets.root, dict(targets.overlay))
-    scanner = Scanner(tree, list_context(targets, found, options), options)
+
+    def judge(tree: Tree, context: Sequence[str], files: Sequence[str]) -> tuple[Report, Sequence[str]]:
+        return _judge(tree, context, files, options, budget)
+
+    context = list_context(targets, found, options)
+    report, marked = _judge(tree, context, found.files, options, budget, progress)
+    report = replace(report, errors=_in_order({*targets.problems, *found.problems, *report.errors}))
+    report = hold(report, Gate(tree, targets, found.files, options, marked, budget, judge))
+    by_rule = Counter(finding.rule for finding in report.findings)
+    return replace(report, by_rule=dict(sorted(by_rule.items())), seconds=time.perf_counter() - started)
+
+
+def _judge(
+    tree: Tree,
+    context: Sequence[str],
+    files: Sequence[str],
+    options: Options,
+    budget: Budget,
+    progress: Progress | None = None,
+) -> tuple[Report, Sequence[str]]:
+    """All that there is in the files of a tree, whether it counts or not, and those of them that hold klaudit's comments."""
+    scanner = Scanner(tree, context, options)
     sieve = Sieve(scanner, budget, prefilter=options.prefilter)
-    results = _scan_files(sieve, scanner, found.files, options, progress, budget)
-    problems = [*targets.problems, *found.problems, *(problem for result in results for problem in result.problems)]
-    findings = _findings(results, Selection(options, targets.root), path_in_repository(targets.root))
+    results = _scan_files(sieve, scanner, files, options, progress, budget)
     report = Report(
         setups=tuple(sorted((setup for result in results for setup in result.setups), key=_setup_order)),
-        findings=tuple(findings),
-        errors=tuple(sorted(set(problems), key=lambda problem: (problem.path, problem.line or 0, problem.message))),
-        files_seen=len(found.files),
+        findings=tuple(_findings(results, Selection(options, tree.root), path_in_repository(tree.root))),
+        errors=_in_order({problem for result in results for problem in result.problems}),
+        files_seen=len(files),
         files_parsed=sum(result.parsed for result in results),
         seconds=0.0,
     )
-    report = hold(report, Gate(tree, targets, found.files, options, sorted(sieve.marked), budget))
-    by_rule = Counter(finding.rule for finding in report.findings)
-    return replace(report, by_rule=dict(sorted(by_rule.items())), seconds=time.perf_counter() - started)
+    return report, sorted(sieve.marked)
 
 
 def _scan_files(
@@ -81,6 +98,10 @@ def _findings(results: Iterable[FileResult], selection: Selection, prefix: str) 
             if selection.keeps(finding):
                 unique.setdefault((finding.rule, finding.span, finding.message), finding)
     return give_fingerprints(sorted(unique.values(), key=order_of), prefix)
+
+
+def _in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.message)))
 
 
 def _setup_order(setup: Setup) -> tuple[object, ...]:

@@ -5,14 +5,14 @@ Each step is a module with `hold(report, gate) -> Report`: it moves findings to 
 
 from __future__ import annotations
 
-from klaudit.gate import baseline, policy, required, suppressions
+from klaudit.gate import baseline, changes, policy, required, suppressions
 from klaudit.gate.step import Gate
 from klaudit.model import Report
 
 __all__ = ["Gate", "hold"]
 
 # Required set-ups come first, so that a comment can suppress what they find.
-_STEPS = (required, suppressions, policy, baseline)
+_STEPS = (required, suppressions, policy, baseline, changes)
 
 
 def hold(report: Report, gate: Gate) -> Report:

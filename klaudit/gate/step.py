@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,11 +17,14 @@ from klaudit.model import Confidence, Finding, Report
 from klaudit.policy import SEVERITIES, FailOn, PerPath
 from klaudit.tree import Tree
 
+Judge: TypeAlias = Callable[[Tree, Sequence[str], Sequence[str]], tuple[Report, Sequence[str]]]
+
 
 class Gate(Struct, frozen=True):
     """What the steps may look at.
 
-    `files` are all files of the scan, also those that held no word of interest; `marked` those that hold `klaudit:`.
+    `files` are all files of the scan, also those that held no word of interest; `marked` those that hold `klaudit:`.  `judge` is the
+    pipeline before the gate: a tree, the files that have a say and those that are judged -> their report, and the marked ones.
     """
 
     tree: Tree
@@ -29,6 +33,7 @@ class Gate(Struct, frozen=True):
     options: Options
     marked: Sequence[str] = ()
     budget: Budget = Budget()
+    judge: Judge | None = None
 
 
 def with_findings(report: Report, findings: Iterable[Finding], gate: Gate) -> Report:
