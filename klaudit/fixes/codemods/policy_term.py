@@ -18,22 +18,27 @@ from klaudit.fixes.codemods.text import Code
 
 _CHOOSING = frozenset({"min", "max", "minimum", "maximum", "where", "clamp", "clip"})
 _ENTRY_BY_ENTRY = words.vocabulary(
-    "exp clamp clip clamp_min clamp_max min max minimum maximum where detach float to clone neg type_as"
+    "exp clamp clip clamp_min clamp_max min max minimum maximum where float to clone neg type_as"
 )
 _VIEWS = frozenset({"unsqueeze", "view", "reshape", "expand", "expand_as", "detach", "to", "float", "type_as"})
 _ADVANTAGE = frozenset({"advantage", "advantages", "adv", "advs"})
 _MOST_STEPS = 200
+_MOST_NAMES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`whole` is what is multiplied (`advantages.unsqueeze(1)`), `advantage` what it is a view of."""
+    """`whole` is what is multiplied (`advantages.unsqueeze(1)`), `advantage` what it is a view of.
+
+    `sign` says whether the term grows with log pi where the advantage is positive; `is_weighted` whether a function of log pi is seen to
+    multiply it.
+    """
 
     whole: ast.expr
     advantage: ast.expr
     statement: ast.stmt
     sign: int
-    factors: tuple[tuple[ast.expr, ast.stmt], ...]
+    is_weighted: bool
 
 
 @dataclass(slots=True)
@@ -66,15 +71,15 @@ def policy_term(code: Code, names: Names, joint: Joint, ratio: LogRatio) -> Poli
     tracer.collect(way.core, way.at, way_sign=1, factors=(), uses=term.uses)
     if not term.uses:
         raise CannotMendError("the advantage does not multiply a function of log pi where the code can be followed")
-    if len({use.sign for use in term.uses}) > 1:
-        raise CannotMendError("the advantage enters the policy term with both signs")
     if len({ast.dump(use.advantage) for use in term.uses}) > 1 or len({ast.dump(use.whole) for use in term.uses}) > 1:
         raise CannotMendError("the policy term takes the advantage in more than one form")
-    if not any(tracer.is_of_log_pi(use.factors) for use in term.uses):
+    if not any(use.is_weighted for use in term.uses):
         raise CannotMendError(
             "the advantage is not multiplied with a ratio of these log-probabilities token by token, so that their shapes are not "
             "known to fit"
         )
+    if len({use.sign for use in term.uses}) > 1:
+        raise CannotMendError("the advantage enters the policy term with both signs")
     return term
 
 
@@ -157,7 +162,10 @@ class _Tracer:
             raise CannotMendError("the policy term is too long to be followed")
         advantage = view_of_advantage(node)
         if advantage is not None:
-            uses.append(Use(node, advantage, self._code.statement(node), way_sign, factors))
+            slopes = [self._slope(*factor) for factor in factors]
+            for (factor, _), slope in zip(factors, slopes, strict=True):
+                way_sign *= slope or _sign(factor)
+            uses.append(Use(node, advantage, self._code.statement(node), way_sign, is_weighted=any(slopes)))
             return
         match node:
             case ast.UnaryOp(op=ast.USub(), operand=inner):
@@ -169,8 +177,7 @@ class _Tracer:
                 self.collect(binding.value, binding.statement, way_sign, factors, uses)
             case ast.BinOp(left=left, op=ast.Mult(), right=right) if self._holds(left, at) != self._holds(right, at):
                 inner, other = (left, right) if self._holds(left, at) else (right, left)
-                sign, other = _signed(other)
-                self.collect(inner, at, way_sign * sign, (*factors, (other, at)), uses)
+                self.collect(inner, at, way_sign, (*factors, (other, at)), uses)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right) if self._holds(
                 left, at
             ) != self._holds(right, at):
@@ -190,34 +197,32 @@ class _Tracer:
             case _:
                 raise CannotMendError("the advantage enters the policy term in a form that is not known")
 
-    def is_of_log_pi(self, factors: tuple[tuple[ast.expr, ast.stmt], ...]) -> bool:
-        """Some factor is a function of log pi, entry by entry: exp(log pi - log pi_old), clamped or not."""
-        return any(self._is_entrywise(node, at) == "log pi" for node, at in factors)
-
-    def _is_entrywise(self, node: ast.expr, at: ast.stmt, depth: int = 0) -> str:
-        """`log pi` where the value has the shape of log pi, `scalar` where it has none, empty where that is not known."""
+    def _slope(self, node: ast.expr, at: ast.stmt, depth: int = 0) -> int:
+        """+1 or -1 where the value is computed from log pi entry by entry, and grows or falls with it; 0 where that is not seen."""
         if self._ratio.is_same(node):
-            return "log pi" if self._is_still_the_same(at) else ""
+            return int(self._is_still_the_same(at))
         match node:
-            case ast.Constant():
-                return "scalar"
-            case ast.UnaryOp(operand=inner):
-                return self._is_entrywise(inner, at, depth)
-            case ast.BinOp(left=left, right=right):
-                sides = {self._is_entrywise(left, at, depth), self._is_entrywise(right, at, depth)}
-                return "log pi" if "log pi" in sides else "scalar" if sides == {"scalar"} else ""
-            case ast.Name(id=name) if depth < 20:
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return -self._slope(inner, at, depth)
+            case ast.BinOp(left=left, op=op, right=right):
+                one, other = self._slope(left, at, depth), self._slope(right, at, depth)
+                if isinstance(op, ast.Mult):
+                    return one * _sign(right) if not other else other * _sign(left) if not one else 0
+                if isinstance(op, ast.Div):
+                    return one * _sign(right) if not other else 0
+                if isinstance(op, ast.Sub):
+                    other = -other
+                return (one or other) if isinstance(op, ast.Add | ast.Sub) and one * other >= 0 else 0
+            case ast.Name(id=name) if depth < _MOST_NAMES:
                 binding = self._names.definition(name, at)
                 if binding is not None and binding.value is not None:
-                    return self._is_entrywise(binding.value, binding.statement, depth + 1)
-                return "scalar" if words.is_coefficient(name) else ""
-            case ast.Call(func=function, args=args) if _called(function) in _ENTRY_BY_ENTRY:
-                given = [*args, *([function.value] if isinstance(function, ast.Attribute) else [])]
-                kinds = {self._is_entrywise(each, at, depth) for each in given}
-                return "log pi" if "log pi" in kinds else ""
-            case ast.Attribute():
-                return "scalar" if words.is_coefficient(ast.unparse(node)) else ""
-        return ""
+                    return self._slope(binding.value, binding.statement, depth + 1)
+            case ast.Call(func=function, args=args) if (name := _called(function)) in _ENTRY_BY_ENTRY:
+                given = [*([function.value] if isinstance(function, ast.Attribute) else []), *args]
+                given = given[-2:] if name == "where" else given
+                slopes = {slope for each in given if (slope := self._slope(each, at, depth))}
+                return slopes.pop() * (-1 if name == "neg" else 1) if len(slopes) == 1 else 0
+        return 0
 
     def _is_still_the_same(self, at: ast.stmt) -> bool:
         """log pi has not been given another value between here and the formula."""
@@ -226,18 +231,14 @@ class _Tracer:
         return not any(self._names.changes_between(name, at, place) for name in inner)
 
 
-def _signed(node: ast.expr) -> tuple[int, ast.expr]:
-    """A factor without the minus signs in front of it, and before the first of its own factors."""
-    sign, inner = 1, node
-    while True:
-        match inner:
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                sign, inner = -sign, operand
-            case ast.BinOp(left=ast.UnaryOp(op=ast.USub()) as left, op=ast.Mult() | ast.Div()):
-                sign = -sign
-                return sign * _signed(left.operand)[0], node
-            case _:
-                return sign, inner
+def _sign(node: ast.expr) -> int:
+    """-1 for what is written with an odd number of minus signs in front of its factors."""
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_sign(inner)
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
+            return _sign(left) * _sign(right)
+    return 1
 
 
 def _called(function: ast.expr) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-from klaudit.code.modules import parse
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.model import Edit, Span
+from klaudit.readers.python.syntax import parse
 from klaudit.readers.source import Source
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
