@@ -12,6 +12,7 @@ from klaudit.reports.view import View
 FORMATS = {
     "text": "klaudit.reports.text",
     "json": "klaudit.reports.json",
+    "html": "klaudit.reports.html",
     "sarif": "klaudit.reports.sarif",
 }
 
