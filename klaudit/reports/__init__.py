@@ -14,6 +14,10 @@ FORMATS = {
     "json": "klaudit.reports.json",
     "html": "klaudit.reports.html",
     "sarif": "klaudit.reports.sarif",
+    "github": "klaudit.reports.github",
+    "gitlab": "klaudit.reports.gitlab",
+    "junit": "klaudit.reports.junit",
+    "markdown": "klaudit.reports.markdown",
 }
 
 

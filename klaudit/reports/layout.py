@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from klaudit.reports.visible import cells, fold
+from klaudit.reports.visible import cells, fold, inert
 
 Style: TypeAlias = Literal[
     "plain", "strong", "faint", "path", "rule", "error", "warning", "note", "good", "context", "header"
@@ -36,7 +36,7 @@ def paint(lines: Iterable[Line], *, colour: bool) -> Iterator[str]:
     """Text with line ends, with terminal colours on request."""
     if not colour:
         for line in lines:
-            yield "".join(text for text, _ in line).rstrip(" ") + "\n"
+            yield inert("".join(text for text, _ in line).rstrip(" ")) + "\n"
         return
     from rich.color import ColorSystem
     from rich.style import Style as RichStyle
@@ -47,7 +47,7 @@ def paint(lines: Iterable[Line], *, colour: bool) -> Iterator[str]:
             styles[style].render(text, color_system=ColorSystem.STANDARD) if style in styles else text
             for text, style in line
         )
-        yield "".join(painted) + "\n"
+        yield inert("".join(painted)) + "\n"
 
 
 def paragraph(text: str, width: int, *, first: Line = (), indent: int = 0, style: Style = "plain") -> Iterator[Line]:

@@ -127,18 +127,20 @@ def _provenance(setup: Setup, view: View) -> Iterator[Line]:
             yield from paragraph(f"{shown}, {origin}", view.width, first=(("    ", "plain"),), indent=8)
 
 
-def _row(term: Term) -> list[Cell]:
+def descends(term: Term) -> str:
+    """What a term descends; empty for a variant that the table has no row for, which says what it does in its facts."""
     row = look_up(term.estimator, term.placement, term.gradient)
-    is_tabled = (
-        row.weight_text == term.score_weight
-    )  # a variant the table has no row for says what it does in its remarks
-    descends = "-" if term.active is False else row.descends if is_tabled else "see below" if term.facts else "unknown"
+    return row.descends if row.weight_text == term.score_weight else ""
+
+
+def _row(term: Term) -> list[Cell]:
+    told = "-" if term.active is False else descends(term) or ("see below" if term.facts else "unknown")
     return [
         (term.placement, "plain"),
         (term.estimator, "plain"),
         (coefficient(term), "plain"),
         (visible(term.score_weight), "plain"),
-        (descends, "plain"),
+        (told, "plain"),
         (term.verdict, verdict_style(term.verdict)),
     ]
 

@@ -26,7 +26,7 @@ def render(report: Report, view: View) -> Iterator[str]:
 
 def _brief(report: Report, view: View) -> Iterator[Line]:
     for finding in report.findings:
-        yield _head(finding, view)
+        yield head(finding, view)
 
 
 def _full(report: Report, view: View) -> Iterator[Line]:
@@ -51,7 +51,8 @@ def _full(report: Report, view: View) -> Iterator[Line]:
 # --- one finding --------------------------------------------------------------------------------------------------------------------
 
 
-def _head(finding: Finding, view: View) -> Line:
+def head(finding: Finding, view: View) -> Line:
+    """`path:line:column KLA101 name [severity] message`."""
     span = finding.span
     return (
         (view.place(span.path, span.line, span.column, span.cell), "path"),
@@ -64,12 +65,12 @@ def _head(finding: Finding, view: View) -> Line:
 
 
 def _finding(finding: Finding, setups: Sequence[Setup], view: View) -> Iterator[Line]:
-    *head, (message, style) = _head(finding, view)
+    *place, (message, style) = head(finding, view)
     if view.wrap:
-        yield tuple(head)
+        yield tuple(place)
         yield from paragraph(message.strip(), view.width, first=(("  ", "plain"),), indent=2, style="strong")
     else:
-        yield (*head, (message, style))
+        yield (*place, (message, style))
     setup = _setup_of(finding, setups)
     marked, others, steps = _evidence(finding)
     source = view.source(finding.span.path)
@@ -136,8 +137,8 @@ def _setup_of(finding: Finding, setups: Sequence[Setup]) -> Setup | None:
 
 def _withheld(report: Report, view: View) -> Iterator[Line]:
     for each in report.withheld:
-        *head, (message, style) = _head(each.finding, view)
-        yield (("withheld ", "strong"), *head, (message, "faint" if style == "plain" else style))
+        *place, (message, style) = head(each.finding, view)
+        yield (("withheld ", "strong"), *place, (message, "faint" if style == "plain" else style))
         yield from paragraph(why_withheld(each, view), view.width, first=(("  = ", "context"),), indent=6)
     if report.withheld:
         yield ()
@@ -150,11 +151,11 @@ def problems(errors: Sequence[Problem], view: View) -> Iterator[Line]:
     """Files that could not be read, and klaudit's own faults with the wish to hear of them."""
     for error in errors:
         first, _, rest = error.message.partition("\n")
-        head: Line = ((view.place(error.path, error.line), "path"), (": ", "plain"), ("error", "error"))
+        place: Line = ((view.place(error.path, error.line), "path"), (": ", "plain"), ("error", "error"))
         if view.wrap:
-            yield from paragraph(f": {prose(first)}", view.width, first=head, indent=2)
+            yield from paragraph(f": {prose(first)}", view.width, first=place, indent=2)
         else:
-            yield (*head, (f": {prose(first)}", "plain"))
+            yield (*place, (f": {prose(first)}", "plain"))
         if view.verbose:
             for line in rest.splitlines():
                 yield ((f"  {visible(line)}", "faint"),)

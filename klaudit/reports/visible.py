@@ -1,15 +1,30 @@
-"""Text from scanned files made fit to print: nothing in it can move the cursor, change colours or reorder what is read."""
+"""Text from scanned files made fit to print: nothing in it can move the cursor, change colours, reorder what is read or give commands.
+
+CI systems take commands from what a job prints: GitHub from lines that begin with `::`, after spaces, and from `##[` anywhere in a line,
+others from `##vso[` and `##teamcity[`.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+_COMMAND = re.compile(r"##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
+_COMMAND_LINE = re.compile(r"(\s*):(?=:)")
 
 
 def visible(text: str) -> str:
     """Control, format and unassigned characters, lone surrogates and odd spaces as escapes (`\\x1b`, `\\u202e`); the rest as it is."""
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else escape(character) for character in text)
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else escape(character) for character in text)
+    return _COMMAND.sub(r"#\\x23", text) if "##" in text else text
+
+
+def inert(line: str) -> str:
+    """A line, with or without its end, in which no CI system sees a command."""
+    if "::" in line:
+        line = _COMMAND_LINE.sub(r"\1\\x3a", line, count=1) if _COMMAND_LINE.match(line) else line
+    return _COMMAND.sub(r"#\\x23", line) if "##" in line else line
 
 
 def escape(character: str) -> str:

@@ -1,0 +1,217 @@
+"""A summary for people who read a pull request or a job: Markdown of GitHub, which GitLab reads as well.
+
+The first line is a mark by which a workflow finds its comment again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from klaudit.findings import catalogue
+from klaudit.findings.catalogue import Entry
+from klaudit.model import Finding, Report, Setup
+from klaudit.reports.links import rule_page
+from klaudit.reports.markdown_text import code, table, words
+from klaudit.reports.places import repository_path, uri
+from klaudit.reports.ranking import SEVERITIES, most_severe_first
+from klaudit.reports.setup_block import descends, terms_in_brief
+from klaudit.reports.view import View
+from klaudit.reports.visible import inert, visible
+from klaudit.reports.withheld import why_withheld, withheld_in_words
+from klaudit.reports.wording import counted, prose, version_name
+
+MARK = "<!-- klaudit -->"
+_MOST_PLACES = 5  # of set-ups that are alike
+_MOST_REMARKS = 20
+_FOR_THE_END = 600  # bytes kept for the notice that something was left out, and the last line
+
+
+def render(report: Report, view: View) -> Iterator[str]:
+    """As much as `view.room` bytes hold: the findings, most severe first, before all else; a notice says what was left out."""
+    page = _Page(view.room - _FOR_THE_END)
+    page.add([MARK, f"### klaudit: {_headline(report)}", "", _looked_at(report)])
+    if report.remarks:
+        page.add(["", *(f"- {words(prose(remark), in_table=False)}" for remark in report.remarks[:_MOST_REMARKS])])
+    left_out = [
+        (page.rows(("severity", "place", "rule", "finding", "what to do"), _findings(report, view)), "finding"),
+        (page.rows(("file", "why it was not scanned"), _errors(report, view)), "file"),
+    ]
+    page.add([""])
+    page.section(_setups_title(report), _setup_rows(report, view))
+    page.section(withheld_in_words(report), _withheld(report, view))
+    for entry in _entries(report):
+        page.details(f"{entry.id} {entry.name}: {_html(entry.summary)}", _about(entry))
+    yield from page.lines
+    for count, noun in left_out:
+        if count:
+            yield f"\n**{counted(count, noun)} more than fit here:** `klaudit scan` lists all.\n"
+    if page.lines:
+        yield "\n<sub>`klaudit explain RULE` says why, `klaudit fix` shows the patch.</sub>\n"
+
+
+class _Page:
+    """Lines, as long as there is room for them."""
+
+    def __init__(self, room: int) -> None:
+        self.lines: list[str] = []
+        self._room = room
+
+    def add(self, lines: Sequence[str]) -> bool:
+        """All of these lines or none."""
+        ended = [f"{inert(line)}\n" for line in lines]
+        size = sum(len(line.encode("utf-8")) for line in ended)
+        if size > self._room:
+            return False
+        self._room -= size
+        self.lines += ended
+        return True
+
+    def rows(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+        """A table of as many rows as fit; how many do not."""
+        if not rows:
+            return 0
+        head, between, *body = table(headers, rows)
+        written = 0
+        if self.add(["", head, between]):
+            for line in body:
+                if not self.add([line]):
+                    break
+                written += 1
+        return len(rows) - written
+
+    def section(self, title: str, rows: tuple[Sequence[str], Sequence[Sequence[str]]]) -> None:
+        """A table to be unfolded, whole or not at all."""
+        if rows[1]:
+            self.details(title, table(*rows))
+
+    def details(self, title: str, lines: Sequence[str]) -> None:
+        self.add(["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""])
+
+
+def _headline(report: Report) -> str:
+    if not report.findings:
+        return "no findings" if not report.errors else "not all could be scanned"
+    by_severity = Counter(finding.severity for finding in report.findings)
+    told = ", ".join(counted(by_severity[each], each) for each in SEVERITIES if by_severity[each])
+    return f"{counted(len(report.findings), 'finding')} ({told})"
+
+
+def _looked_at(report: Report) -> str:
+    withheld = withheld_in_words(report)
+    files = len({finding.span.path for finding in report.findings})
+    found = (
+        f"In {counted(files, 'file')} of {report.files_seen:,}."
+        if files
+        else f"{counted(report.files_seen, 'file')} looked at."
+    )
+    return f"{found} {counted(len(report.setups), 'KL set-up')}.{f' {withheld}.' if withheld else ''}"
+
+
+# --- rows ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _findings(report: Report, view: View) -> list[Sequence[str]]:
+    return [_finding(finding, view) for finding in most_severe_first(report.findings)]
+
+
+def _finding(finding: Finding, view: View) -> Sequence[str]:
+    span = finding.span
+    doubt = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
+    unsafe = " (unsafe)" if finding.fix.safety == "unsafe" else ""
+    return (
+        finding.severity,
+        _place(span.path, span.line, span.cell, view),
+        f"{_rule(finding.rule, finding.name)} {finding.name}",
+        words(prose(finding.message)) + doubt,
+        words(prose(finding.fix.title)) + unsafe if finding.fix.title else "",
+    )
+
+
+def _rule(rule: str, name: str) -> str:
+    page = rule_page(rule, name)
+    return f"[{rule}]({page})" if page else rule
+
+
+def _place(path: str, line: int | None, cell: int | None, view: View) -> str:
+    """`path:line`, linked to the file where its address is known."""
+    known = repository_path(path, view)
+    shown = code((known or path) + ("" if line is None else f":{line}"))
+    if view.blob and known is not None:
+        anchor = "" if line is None else f"?plain=1#L{line}" if known.endswith((".md", ".ipynb")) else f"#L{line}"
+        shown = f"[{shown}]({view.blob}{uri(known)}{anchor})"
+    return shown if cell is None else f"{shown} (cell {cell + 1})"
+
+
+def _errors(report: Report, view: View) -> list[Sequence[str]]:
+    return [
+        (_place(each.path, each.line, None, view), words(prose(each.message.partition("\n")[0])))
+        for each in report.errors
+    ]
+
+
+def _withheld(report: Report, view: View) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Those that somebody let pass; those that were there before only on request."""
+    rows: list[Sequence[str]] = []
+    for each in report.withheld:
+        if view.verbose or each.by in ("suppression", "allowed"):
+            span = each.finding.span
+            place = _place(span.path, span.line, span.cell, view)
+            rows.append((place, f"{each.finding.rule} {each.finding.name}", words(why_withheld(each, view))))
+    return ("place", "rule", "why it does not count"), rows
+
+
+# --- what is trained with -----------------------------------------------------------------------------------------------------------
+
+
+def _setups_title(report: Report) -> str:
+    verdicts = Counter(setup.verdict for setup in report.setups)
+    told = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.most_common())
+    return f"What is trained with: {counted(len(report.setups), 'set-up')} ({told})"
+
+
+def _setup_rows(report: Report, view: View) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Set-ups of one effect together."""
+    alike: dict[tuple[str, ...], list[Setup]] = {}
+    for setup in report.setups:
+        effect = (version_name(setup), terms_in_brief(setup), _descends(setup), setup.score_weight, setup.verdict)
+        alike.setdefault(effect, []).append(setup)
+    rows: list[Sequence[str]] = []
+    for effect, setups in sorted(alike.items(), key=lambda pair: (pair[0][4], -len(pair[1]))):
+        framework, terms, objective, weight, verdict = effect
+        rows.append((words(framework), words(terms), code(weight), code(objective), verdict, _places(setups, view)))
+    return ("framework", "KL terms", "score weight w(d)", "descends", "verdict", "where"), rows
+
+
+def _descends(setup: Setup) -> str:
+    """Of a single term; what a sum descends is said by its score weight and verdict."""
+    on = [term for term in setup.terms if term.active is not False]
+    return descends(on[0]) if len(on) == 1 else ""
+
+
+def _places(setups: Sequence[Setup], view: View) -> str:
+    places = dict.fromkeys(_place(setup.path, setup.span.line, setup.span.cell, view) for setup in setups)
+    more = f" and {len(places) - _MOST_PLACES:,} more" if len(places) > _MOST_PLACES else ""
+    return ", ".join([*places][:_MOST_PLACES]) + more
+
+
+# --- rules --------------------------------------------------------------------------------------------------------------------------
+
+
+def _entries(report: Report) -> Iterator[Entry]:
+    known = catalogue.names()
+    for name in dict.fromkeys(finding.name for finding in most_severe_first(report.findings)):
+        if name in known:
+            yield catalogue.entry(name)
+
+
+def _about(entry: Entry) -> list[str]:
+    lines = [*entry.why.splitlines(), "", *(f"**What to do.** {entry.fix}".splitlines() if entry.fix else [])]
+    if entry.references:
+        lines += ["", f"References: {', '.join(entry.references)}"]
+    return lines
+
+
+def _html(text: str) -> str:
+    """Of the catalogue: what stands in a heading of HTML is not read as Markdown."""
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
