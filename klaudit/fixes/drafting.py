@@ -16,6 +16,7 @@ from klaudit.fixes.watched import WatchedTree
 from klaudit.fixes.wish import Pages
 from klaudit.frameworks.migrate import Impossible
 from klaudit.frameworks.resolve import Resolution
+from klaudit.gate.excuses import Excuses
 from klaudit.model import Finding
 from klaudit.scanner import Scanner
 
@@ -49,6 +50,7 @@ class Drafter:
         self._options = options
         self._request = request
         self._selection = Selection(options, tree.root)
+        self._excuses = Excuses(tree, options)
 
     def look(self, path: str) -> Looked:
         """Raises what reading the file may raise."""
@@ -58,7 +60,9 @@ class Drafter:
         drafts: list[Draft] = []
         unchanged: list[Unchanged] = []
         for at, resolution in enumerate(launches):
-            rules = self._mended(resolution)
+            rules, excuses = self._mended(resolution)
+            if excuses and not rules:
+                unchanged.append(Unchanged(resolution.setup, tuple(excuses), "; ".join(excuses.values())))
             match self._draft(path, at, resolution, rules) if rules else None:
                 case Draft() as draft:
                     draft.write(resolution, self._pages, {})
@@ -67,10 +71,17 @@ class Drafter:
                     unchanged.append(refused)
         return Looked(reading, tuple(drafts), tuple(unchanged))
 
-    def _mended(self, resolution: Resolution) -> tuple[str, ...]:
-        """The selected findings of a launch that another set-up mends; notes only where the user selects."""
+    def _mended(self, resolution: Resolution) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The selected findings of a launch that another set-up mends, notes only where the user selects; and those that are excused."""
         found = [finding for finding in judge(Subject(resolution)) if finding.name in _MENDED]
-        return tuple(dict.fromkeys(finding.rule for finding in found if self._is_selected(finding)))
+        rules: dict[str, None] = {}
+        excuses: dict[str, str] = {}
+        for finding in filter(self._is_selected, found):
+            if excuse := self._excuses.of(finding, resolution.setup):
+                excuses[finding.rule] = excuse
+            else:
+                rules[finding.rule] = None
+        return tuple(rules), excuses
 
     def _is_selected(self, finding: Finding) -> bool:
         return (finding.severity != "note" or bool(self._options.select)) and self._selection.keeps(finding)

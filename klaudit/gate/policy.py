@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from klaudit.findings import catalogue
 from klaudit.findings.selection import Selection, named
+from klaudit.gate.allowances import Allowances, place_of
 from klaudit.gate.step import Gate, PathSettings
-from klaudit.model import Finding, Report, Setup, Span, Withheld
+from klaudit.model import Finding, Report, Withheld
 from klaudit.policy import CONFIDENCES, Allowed
-from klaudit.theory.naming import is_named
 
 
 def hold(report: Report, gate: Gate) -> Report:
     """Gives findings their severities, and withholds those that are allowed or not certain enough."""
     settings = PathSettings(gate.options, gate.tree.root)
-    allowances = _Allowances(gate, report.setups)
+    allowances = Allowances(gate.options, gate.tree.root, report.setups)
     kept: list[Finding] = []
     withheld: list[Withheld] = []
     for each in report.findings:
@@ -35,58 +34,23 @@ def hold(report: Report, gate: Gate) -> Report:
         report,
         findings=tuple(kept),
         withheld=(*report.withheld, *withheld),
-        remarks=(*report.remarks, *allowances.unused()),
+        remarks=(*report.remarks, *_unused(allowances, gate)),
     )
 
 
-class _Allowances:
-    def __init__(self, gate: Gate, setups: Sequence[Setup]) -> None:
-        self._gate = gate
-        self._entries = [
-            (entry, None if entry.globs is None else entry.globs.matcher(gate.tree.root))
-            for entry in gate.options.allow
-        ]
-        self._setups: dict[tuple[str, Span], list[Setup]] = {}
-        if any(entry.setups for entry in gate.options.allow):
-            for setup in setups:
-                self._setups.setdefault((setup.path, setup.span), []).append(setup)
-        self._used: set[int] = set()
-
-    def of(self, finding: Finding) -> Allowed | None:
-        """The first entry that allows a finding."""
-        for at, (entry, matches) in enumerate(self._entries):
-            if entry.rules and not named(entry.rules, finding.rule, finding.name):
-                continue
-            if (matches is None or matches(finding.span.path)) and (not entry.setups or self._is_of(entry, finding)):
-                self._used.add(at)
-                return entry
-        return None
-
-    def unused(self) -> list[str]:
-        """Entries that allow nothing, where the scan has looked at all that they could be about."""
-        return [
-            f"{_place(entry)}this `allow` is not needed any more: there is no such finding ({entry.reason})"
-            for at, (entry, _) in enumerate(self._entries)
-            if at not in self._used and self._was_looked_for(entry)
-        ]
-
-    def _was_looked_for(self, entry: Allowed) -> bool:
-        gate = self._gate
-        home = os.path.realpath(Path(entry.path).parent)
-        if gate.options.frameworks or gate.targets.folders != (".",) or home != gate.tree.root:
-            return False
-        selection = Selection(gate.options, gate.tree.root)
-        rules = [(rule, name) for name, rule in catalogue.names().items() if named(entry.rules, rule, name)]
-        return not entry.rules or any(selection.wants(rule, name, "") for rule, name in rules)
-
-    def _is_of(self, entry: Allowed, finding: Finding) -> bool:
-        """Whether the finding is about a set-up of a name that the entry has; all that stand there must be."""
-        launch = finding.launch or finding.span
-        setups = self._setups.get((launch.path, launch), [])
-        return bool(setups) and all(any(is_named(setup, name) for name in entry.setups) for setup in setups)
+def _unused(allowances: Allowances, gate: Gate) -> list[str]:
+    """Entries that allow nothing, where the scan has looked at all that they could be about."""
+    return [
+        f"{place_of(entry)}: this `allow` is not needed any more: there is no such finding ({entry.reason})"
+        for entry in gate.options.allow
+        if entry not in allowances.used and _was_looked_for(entry, gate)
+    ]
 
 
-def _place(entry: Allowed) -> str:
-    if not entry.path:
-        return ""
-    return f"{entry.path}:{entry.line}: " if entry.line else f"{entry.path}: "
+def _was_looked_for(entry: Allowed, gate: Gate) -> bool:
+    home = os.path.realpath(Path(entry.path).parent)
+    if gate.options.frameworks or gate.targets.folders != (".",) or home != gate.tree.root:
+        return False
+    selection = Selection(gate.options, gate.tree.root)
+    rules = [(rule, name) for name, rule in catalogue.names().items() if named(entry.rules, rule, name)]
+    return not entry.rules or any(selection.wants(rule, name, "") for rule, name in rules)

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 from klaudit.findings import catalogue
 from klaudit.findings.judging import Draft, finding
 from klaudit.findings.selection import Selection
-from klaudit.gate.directives import MARKER
-from klaudit.gate.silencing import Silencer, Suppression
+from klaudit.gate.silencers import Silencers
+from klaudit.gate.silencing import Suppression
 from klaudit.gate.step import Gate, with_findings
 from klaudit.model import Finding, Report, Severity, Withheld
 from klaudit.policy import SEVERITIES
-from klaudit.tree import TooLargeError, Tree
 
 _MOST_SHOWN = 5  # rules of one comment in a message
 
@@ -44,35 +43,6 @@ def hold(report: Report, gate: Gate) -> Report:
             told += _without_reason(suppression, require=gate.options.require_reasons)
     report = replace(report, findings=tuple(kept), withheld=(*report.withheld, *withheld))
     return with_findings(report, told, gate)
-
-
-class Silencers:
-    """The suppressions of a tree's files, read when a finding or a caller asks for them."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-        self._silencers: dict[str, Silencer | None] = {}
-
-    def suppressing(self, each: Finding) -> list[Suppression]:
-        """Those that a finding meets, the nearest first."""
-        silencer = self._of(each.span.path)
-        return [] if silencer is None else silencer.suppressing(each)
-
-    def of(self, paths: Iterable[str]) -> Iterator[tuple[str, Silencer]]:
-        for path in paths:
-            silencer = self._of(path)
-            if silencer is not None:
-                yield path, silencer
-
-    def _of(self, path: str) -> Silencer | None:
-        if path not in self._silencers:
-            try:
-                source = self._tree.source(path)
-            except (OSError, TooLargeError):
-                source = None
-            is_marked = source is not None and MARKER in source.data
-            self._silencers[path] = Silencer(source) if source is not None and is_marked else None
-        return self._silencers[path]
 
 
 def _withheld(each: Finding, found: list[Suppression]) -> Withheld:

@@ -60,7 +60,9 @@ def _name(term: Term) -> str:
     name = f"{term.estimator}-in-{term.placement}"
     if term.gradient == "none" and term.placement == "loss":
         return f"{name} without gradient"
-    return f"{name} inside group-std normalisation" if term.normalised_by_group_std else name
+    if term.placement == "reward" and term.normalised_by_group_std is not False:
+        return f"{name}{' inside' if term.normalised_by_group_std else ', perhaps inside'} group-std normalisation"
+    return name
 
 
 def _is(term: Term, name: str) -> bool | None:
