@@ -30,7 +30,6 @@ _COMMAND_LINE = re.compile(
 )
 _PROGRAM = re.compile(r"[\w./][\w./-]*")
 _SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh")
-_EXPRESSION = re.compile(rb"\$\{\{\s*(?P<inner>.*?)\s*\}\}")
 _VARIABLE = re.compile(rb"(?:env|vars)\.(?P<name>[A-Za-z_]\w*)")
 
 _Environment = dict[str, tuple[str | None, Span]]
@@ -158,16 +157,34 @@ def _without_expressions(text: Source) -> Source:
         return text
     excerpt = Excerpt(text)
     at, quote = 0, ""
-    for match in _EXPRESSION.finditer(text.data):
-        excerpt.copy(at, match.start())
-        quote = quote_state(text.data[at : match.start()].decode("utf-8", "replace"), quote)
-        variable = _VARIABLE.fullmatch(match["inner"])
-        inner = match["inner"].decode("utf-8", "replace")
-        stand_in = b"${" + variable["name"] + b"}" if variable is not None else placeholder((inner,), quote)
-        excerpt.replace(stand_in, match.start(), match.end())
-        at = match.end()
+    for start, end in _expressions(text.data):
+        excerpt.copy(at, start)
+        quote = quote_state(text.data[at:start].decode("utf-8", "replace"), quote)
+        inner = text.data[start + 3 : end - 2].strip()
+        variable = _VARIABLE.fullmatch(inner)
+        named = b"${" + variable["name"] + b"}" if variable is not None else None
+        excerpt.replace(named or placeholder((inner.decode("utf-8", "replace"),), quote), start, end)
+        at = end
     excerpt.copy(at, len(text.data))
     return excerpt.embed()
+
+
+def _expressions(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where `${{ ... }}` stands, each on one line; every byte is looked at once, whatever is left open."""
+    start, close, line_end = data.find(b"${{"), -1, -1
+    while start != -1:
+        if close < start + 3:
+            close = data.find(b"}}", start + 3)
+        if close == -1:
+            return
+        if line_end < start:
+            line_end = data.find(b"\n", start)
+            line_end = len(data) if line_end == -1 else line_end
+        if close < line_end:
+            yield start, close + 2
+            start = data.find(b"${{", close + 2)
+        else:
+            start = data.find(b"${{", line_end)
 
 
 def _embedded(text: Source, path: tuple[str, ...], environment: _Environment) -> Embedded:

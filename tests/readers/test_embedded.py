@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 
 import pytest
 import yaml
@@ -191,3 +192,21 @@ def only_scalar(node: Node | None) -> ScalarNode:
 def test_deep_trees_end() -> None:
     text = "".join("  " * depth + "a:\n" for depth in range(80)) + "  " * 80 + "run: python x.py\n"
     assert shells(text) == []
+
+
+@pytest.mark.parametrize(
+    "line", ["${{ " * 200_000, "${{" + " " * 400_000, "'${{ a }}\" " * 20_000], ids=["open", "blank", "quoted"]
+)
+def test_expressions_take_linear_time(line: str) -> None:
+    text = f"steps:\n  - run: |\n      echo {line}\n      run it\n"
+    started = time.process_time()
+    (shell,) = embedded_shell(read_yaml(Source("ci.yml", text.encode()))[0])
+    assert time.process_time() - started < 5.0
+    assert shell.source.data.endswith(b"\n") and b"run it" in shell.source.data
+
+
+def test_an_expression_ends_on_its_line() -> None:
+    text = "steps:\n  - run: |\n      a ${{ env.X }} ${{ y\n      }} ${{z}}\n"
+    (shell,) = embedded_shell(read_yaml(Source("ci.yml", text.encode()))[0])
+    first, second = shell.source.text.splitlines()
+    assert first.startswith("a ${X} ${{ y") and second.startswith("}} $(") and "${{" not in second

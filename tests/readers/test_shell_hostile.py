@@ -41,6 +41,8 @@ CASES = {
     "many words": "run " + "a=b " * 40_000,
     "a very long string": 'X="' + "a$b " * 50_000 + '"\nrun $X',
     "a long chain": "a && " * 3_000 + "b",
+    "a very long chain of harmless commands": "true && " * 20_000 + "b",
+    "functions in functions": "x() " * 50_000 + "{ :; }",
     "a long pipeline": "a | " * 3_000 + "b",
     "heredocs": "cat <<A\n" * 5_000,
     "doubling text": "A=aaaaaaaaaa\nfor i in {1..60}; do A=$A$A; done\nrun $A",

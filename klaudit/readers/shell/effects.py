@@ -63,6 +63,7 @@ _CHANGING = frozenset(
         "let",
     ]
 )
+_MANY = 2_000  # instructions: nobody writes such arms, and a chain of commands would be looked through once for each of them
 _ANYTHING = frozenset({"source", ".", "eval"})
 
 
@@ -85,7 +86,9 @@ class Effects(NamedTuple):
 def effects(
     instructions: Sequence[Instruction], start: int, end: int, code: Code, functions: Container[str]
 ) -> Effects:
-    """What instructions `start`..`end` may do where these functions are defined."""
+    """What instructions `start`..`end` may do where these functions are defined; so many of them may do anything."""
+    if end - start > _MANY:
+        return Effects(starts=True, changes=True, leaves=False)
     starts = changes = leaves = False
     for instruction in instructions[start:end]:
         if isinstance(instruction, Run):

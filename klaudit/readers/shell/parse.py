@@ -353,7 +353,11 @@ class _Parser(Cursor):
     def _function(self, name: str) -> None:
         define = self.add(Define(name))
         self.skip_between()
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise UnreadableStatementError(self.at, "functions nested too deeply")
         self._command()
+        self._depth -= 1
         self.out.append(Return())
         define.end = len(self.out)
 
