@@ -15,6 +15,8 @@ from klaudit.configuration import Options
 from klaudit.discover import list_context, list_files, locate, path_in_repository
 from klaudit.findings.judging import give_fingerprints, order_of
 from klaudit.findings.selection import Selection
+from klaudit.frameworks.detect import beyond_releases
+from klaudit.frameworks.load import load_frameworks
 from klaudit.gate import Gate, hold
 from klaudit.model import FileResult, Finding, Problem, Report, Setup
 from klaudit.pool import scan_files
@@ -66,6 +68,7 @@ def _judge(
         findings=tuple(_findings(results, Selection(options, tree.root), path_in_repository(tree.root))),
         errors=_in_order({problem for result in results for problem in result.problems}),
         files_seen=len(files),
+        remarks=tuple(beyond_releases(load_frameworks(options.rules), options.framework_versions)),
         files_parsed=sum(result.parsed for result in results),
         seconds=0.0,
     )

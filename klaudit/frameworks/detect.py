@@ -151,6 +151,19 @@ class Detector:
             return None
 
 
+def beyond_releases(frameworks: Iterable[Framework], given: Mapping[str, str]) -> Iterator[str]:
+    """A remark for each version given by the user that is newer or older than all releases that the rules know."""
+    for framework in frameworks:
+        version = version_or_none(given.get(framework.id, ""))
+        if version is not None and not framework.releases[0] <= version <= framework.releases[-1]:
+            is_newer = version > framework.releases[-1]
+            age, end, nearest = ("newer", "newest", -1) if is_newer else ("older", "oldest", 0)
+            yield (
+                f"{framework.id} {version} is {age} than {framework.release_names[nearest]}, the {end} release that the rules know, "
+                f"and is judged like that one"
+            )
+
+
 def _of_pin(framework: Framework, pin: Pin) -> FrameworkVersion:
     specifier = pin.specifier.replace(" ", "")
     if specifier.startswith("==") and "," not in specifier and "*" not in specifier:
