@@ -24,10 +24,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_MOST_OF_A_SUMMARY = 1_000_000  # bytes; the runner refuses a summary over 1 MiB
 _FETCH_SECONDS = 300
 _ANNOTATIONS = ("::error ", "::warning ", "::notice ")  # the format's plain lines are in the log already
-_CUT = "\n\n(cut here: the rest is in the log and in the artifacts)\n"
 
 
 class Files(Struct, frozen=True):
@@ -70,8 +68,6 @@ def main(environment: Mapping[str, str]) -> int:
             if line.startswith(_ANNOTATIONS):
                 _tell(line)
     _output(environment, files, status)
-    if environment.get("KLAUDIT_SUMMARY") == "true":
-        _summarise(environment.get("GITHUB_STEP_SUMMARY"), files.report)
     return status
 
 
@@ -85,6 +81,9 @@ def arguments(environment: Mapping[str, str], files: Files, base: str | None) ->
         ("json", files.json),
     ):
         given.append(f"--output={format_name}={file}")
+    summary = environment.get("GITHUB_STEP_SUMMARY")
+    if summary and environment.get("KLAUDIT_SUMMARY") == "true":
+        given.append(f"--output=markdown={summary}")
     if fail_on := environment.get("KLAUDIT_FAIL_ON"):
         given.append(f"--fail-on={fail_on}")
     if baseline := environment.get("KLAUDIT_BASELINE"):
@@ -149,16 +148,6 @@ def _count(file: Path) -> str:
         return str(json.loads(file.read_bytes())["summary"]["findings"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-
-
-def _summarise(summary: str | None, report: Path) -> None:
-    if not summary or not report.is_file():
-        return
-    data = report.read_bytes()
-    if len(data) > _MOST_OF_A_SUMMARY:
-        data = data[:_MOST_OF_A_SUMMARY].rpartition(b"\n")[0] + _CUT.encode()
-    with open(summary, "ab") as stream:
-        stream.write(data)
 
 
 def _lines(file: Path) -> Iterator[str]:

@@ -25,6 +25,7 @@ COMMANDS = {
     "verify": ("klaudit.cli.verify", "Check the verdicts on tensors (needs klaudit[tensor])."),
     "baseline": ("klaudit.cli.baseline", "Keep a file of known findings, so that only new ones count."),
     "config": ("klaudit.cli.config", "Show the effective configuration and its origins."),
+    "init": ("klaudit.cli.init", "Set klaudit up: configuration, hook, pipeline, baseline."),
 }
 
 

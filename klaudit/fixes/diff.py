@@ -9,10 +9,14 @@ from collections.abc import Iterator
 _NEEDS_QUOTES = re.compile(r'[\x00-\x1f"\\\x7f-\U0010ffff]')
 
 
-def unified(path: str, before: bytes, after: bytes) -> Iterator[str]:
-    """Lines with their ends.  Bytes that are not UTF-8 become surrogate escapes, so that the text can be written back as it was."""
-    old, new = _lines(before), _lines(after)
-    for line in difflib.unified_diff(old, new, _name("a", path), _name("b", path), lineterm="\n"):
+def unified(path: str, before: bytes | None, after: bytes) -> Iterator[str]:
+    """Lines with their ends; `before` is None for a new file.
+
+    Bytes that are not UTF-8 become surrogate escapes, so that the text can be written back as it was.
+    """
+    old, new = _lines(before or b""), _lines(after)
+    name = "/dev/null" if before is None else _name("a", path)
+    for line in difflib.unified_diff(old, new, name, _name("b", path), lineterm="\n"):
         yield line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
 
 

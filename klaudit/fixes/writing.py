@@ -8,6 +8,8 @@ import stat
 import tempfile
 from collections.abc import Mapping
 
+_MODE_OF_NEW = 0o666
+
 
 class WriteError(OSError):
     """A file that was not written, and why; nothing of it has changed on disk."""
@@ -18,8 +20,8 @@ class WriteError(OSError):
         self.why = why
 
 
-def write_all(root: str, originals: Mapping[str, bytes], contents: Mapping[str, bytes]) -> list[str]:
-    """Replaces files below `root`.  Returns their paths.
+def write_all(root: str, originals: Mapping[str, bytes | None], contents: Mapping[str, bytes]) -> list[str]:
+    """Replaces files below `root`, and makes those whose original is None.  Returns their paths.
 
     All are checked and their new contents stored beside them before the first one is replaced.  Raises WriteError: before any file has
     changed where one cannot be written, and where replacing fails after the others that were replaced have been put back.
@@ -39,17 +41,26 @@ def write_all(root: str, originals: Mapping[str, bytes], contents: Mapping[str, 
     return [path for path, _, _ in prepared]
 
 
-def _checked(root: str, path: str, original: bytes) -> str:
-    """The file to replace: the target of a symlink inside the tree.  Raises WriteError."""
+def _checked(root: str, path: str, original: bytes | None) -> str:
+    """The file to replace: the target of a symlink inside the tree.  For a new one its folder is made.  Raises WriteError."""
     real_root = os.path.realpath(root)
     full = os.path.realpath(os.path.join(real_root, path))
     if not full.startswith(real_root.rstrip(os.sep) + os.sep):
         raise WriteError(path, "a symlink leads out of the tree")
-    _unchanged(path, full, original)
+    _unchanged(path, os.path.join(real_root, path) if original is None else full, original)
+    if original is None:
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+        except OSError as error:
+            raise WriteError(path, error.strerror or str(error)) from None
     return full
 
 
-def _unchanged(path: str, full: str, original: bytes) -> None:
+def _unchanged(path: str, full: str, original: bytes | None) -> None:
+    if original is None:
+        if os.path.lexists(full):
+            raise WriteError(path, "is there already")
+        return
     try:
         with open(full, "rb") as file:
             current = file.read()
@@ -63,7 +74,7 @@ def _store(path: str, full: str, data: bytes) -> str:
     """The new contents in a file beside the old one, safely on disk, with its mode."""
     stored = ""
     try:
-        mode = stat.S_IMODE(os.stat(full).st_mode)
+        mode = stat.S_IMODE(os.stat(full).st_mode) if os.path.exists(full) else _MODE_OF_NEW & ~_umask()
         handle, stored = tempfile.mkstemp(prefix=".klaudit-", dir=os.path.dirname(full))
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -78,14 +89,24 @@ def _store(path: str, full: str, data: bytes) -> str:
     return stored
 
 
-def _replace_all(prepared: list[tuple[str, str, str]], originals: Mapping[str, bytes]) -> None:
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _replace_all(prepared: list[tuple[str, str, str]], originals: Mapping[str, bytes | None]) -> None:
     done: list[tuple[str, str]] = []
     for path, full, stored in prepared:
         try:
             os.replace(stored, full)
         except OSError as error:
             for other, place in done:
-                os.replace(_store(other, place, originals[other]), place)
+                original = originals[other]
+                if original is None:
+                    os.unlink(place)
+                else:
+                    os.replace(_store(other, place, original), place)
             raise WriteError(path, error.strerror or str(error)) from None
         done.append((path, full))
     for folder in {os.path.dirname(full) for _, full in done}:

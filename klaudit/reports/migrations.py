@@ -26,7 +26,7 @@ def diff(plan: Plan, view: View) -> Iterator[str]:
         if not view.colour:
             yield from lines
         else:
-            yield from paint((((visible(line.rstrip("\n")), _diff_style(line)),) for line in lines), colour=True)
+            yield from paint((((visible(line.rstrip("\n")), diff_style(line)),) for line in lines), colour=True)
 
 
 def summary(plan: Plan, view: View, *, is_written: bool) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _terms(setup: Setup | None) -> tuple[object, ...]:
     return tuple((t.placement, t.estimator, t.coefficient, t.active, t.score_weight, t.verdict) for t in setup.terms)
 
 
-def _diff_style(line: str) -> Style:
+def diff_style(line: str) -> Style:
     if line.startswith(("---", "+++")):
         return "strong"
     return _DIFF_STYLES.get(line[:1], "plain")

@@ -97,3 +97,46 @@ def test_symlinks(tree: Path) -> None:
     write_all(str(tree), OLD, NEW)
     assert (tree / "a.sh").is_symlink()
     assert (tree / "real.sh").read_bytes() == NEW["a.sh"]
+
+
+class TestNewFiles:
+    """A file whose original is None is made, with its folders, and never in place of another."""
+
+    def test_made_with_the_mode_that_new_files_have(self, tree: Path) -> None:
+        (tree / "made.txt").write_bytes(b"")
+        assert write_all(str(tree), {"x/y/new.yml": None, **OLD}, {"x/y/new.yml": b"new\n", **NEW})[-1] == "x/y/new.yml"
+        assert contents(tree) == {**NEW, "x/y/new.yml": b"new\n", "made.txt": b""}
+        assert (tree / "x/y/new.yml").stat().st_mode == (tree / "made.txt").stat().st_mode
+
+    @pytest.mark.parametrize("there", ["file", "link", "dangling"])
+    def test_what_is_there_is_left_alone(self, tree: Path, there: str) -> None:
+        if there == "file":
+            (tree / "new.yml").write_bytes(b"mine")
+        else:
+            (tree / "new.yml").symlink_to("a.sh" if there == "link" else "nowhere")
+        with pytest.raises(WriteError, match="is there already"):
+            write_all(str(tree), {"new.yml": None, **OLD}, {"new.yml": b"new", **NEW})
+        assert {name: contents(tree)[name] for name in OLD} == OLD
+        assert not (tree / "nowhere").exists()
+
+    def test_a_folder_that_leads_out_is_refused(self, tree: Path, tmp_path: Path) -> None:
+        (tmp_path / "outside").mkdir()
+        (tree / "x").symlink_to(tmp_path / "outside", target_is_directory=True)
+        with pytest.raises(WriteError, match="leads out of the tree"):
+            write_all(str(tree), {"x/y/new.yml": None}, {"x/y/new.yml": b"new"})
+        assert list((tmp_path / "outside").iterdir()) == []
+
+    def test_what_was_made_is_taken_back_where_the_rest_fails(
+        self, tree: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        replace = os.replace
+
+        def failing(source: str, target: str) -> None:
+            if target.endswith("c.py"):
+                raise OSError(28, "No space left on device")
+            replace(source, target)
+
+        monkeypatch.setattr(writing.os, "replace", failing)
+        with pytest.raises(WriteError, match="No space left"):
+            write_all(str(tree), {"b.new": None, **OLD}, {"b.new": b"new", **NEW})
+        assert contents(tree) == OLD

@@ -1,0 +1,67 @@
+"""What a repository says of itself: who hosts it, which branch is its main one, what it is set up with already."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from klaudit.tree import TooLargeError, Tree
+
+_REMOTE = re.compile(r'^\s*\[\s*remote\s+"[^"\n]*"\s*\][ \t]*$([^\[]*)', re.MULTILINE)
+_URL = re.compile(r"^\s*url\s*=\s*(.+?)\s*$", re.MULTILINE)
+_SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)")
+_HEAD = re.compile(r"ref: refs/(?:heads|remotes/origin)/([\w./-]+)\s*")
+
+
+class Surroundings:
+    """Read through the tree, so that nothing outside the repository is looked at; its configuration is read, never obeyed."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def read(self, path: str) -> bytes | None:
+        """The file at a path below the root; None where there is none that can be read."""
+        try:
+            source = self.tree.source(path)
+        except (OSError, TooLargeError):
+            return None
+        return None if source is None else source.data
+
+    @property
+    def uses_github(self) -> bool:
+        return self._is_hosted_by("github") or self.tree.is_folder(".github")
+
+    @property
+    def uses_gitlab(self) -> bool:
+        return self._is_hosted_by("gitlab") or self.tree.is_file(".gitlab-ci.yml")
+
+    @property
+    def main_branch(self) -> str:
+        """As the remote says, else the branch that is checked out."""
+        for path in (".git/refs/remotes/origin/HEAD", ".git/HEAD"):
+            match = _HEAD.fullmatch((self.read(path) or b"").decode("utf-8", "replace"))
+            if match is not None:
+                return match[1]
+        return "main"
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        """Host names of the remotes.  Of a linked work tree, whose repository lies elsewhere, none."""
+        text = (self.read(".git/config") or b"").decode("utf-8", "replace")
+        return frozenset(
+            host for section in _REMOTE.findall(text) for url in _URL.findall(section) if (host := _host(url))
+        )
+
+    def _is_hosted_by(self, name: str) -> bool:
+        return any(name in host for host in self.hosts)
+
+
+def _host(url: str) -> str:
+    """The host of `https://host/x`, `ssh://git@host/x` or `git@host:x`, in lower case; empty for a path."""
+    if match := _SCP.match(url):
+        return match[1].lower()
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
