@@ -69,7 +69,7 @@ class Layers:
         for piece in self._pieces:
             start = piece.start + shift
             end = start + len(piece.text)
-            if end < edit.start or start > edit.end or (start == end == edit.end and edit.start < edit.end):
+            if end < edit.start or start > edit.end:
                 kept.append(piece)
             else:
                 touched.append((start, end, piece))

@@ -31,6 +31,7 @@ class Step:
     before: Judged
     after: Proven
     mended: frozenset[str]
+    content: bytes
 
 
 @dataclass(slots=True)
@@ -63,6 +64,8 @@ def rewrite(source: Source, load: Load, request: Request, is_selected: Callable[
             reasons[place] = made
             continue
         layers.add(made.proposal.edits)
+        if layers.data != made.content:
+            raise RuntimeError("edits made one after another give another text than was proven")
         steps.append(made)
         state = made.after.state
     return _told(first, state, layers, steps, reasons, request, is_selected, source, load)
@@ -86,7 +89,7 @@ def mend(source: Source, case: Case, state: Judged, load: Load, target: str) -> 
                 why = why or str(error)
                 continue
             gone = case.beside - _rules(proven.state, proven.formula)
-            return Step(case, proposal, state, proven, gone | {case.finding.rule})
+            return Step(case, proposal, state, proven, gone | {case.finding.rule}, data)
     except (CannotMendError, CannotEditError) as error:
         return why or str(error)
     except (UnreadableError, UnicodeError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from klaudit.code import names as words
 from klaudit.code.result import Formula
-from klaudit.code.roles import REFERENCE
+from klaudit.fixes.codemods.names import Names
 from klaudit.fixes.codemods.proposal import CannotMendError, Promise, Proposal
 from klaudit.fixes.codemods.text import Code
 from klaudit.model import Edit
@@ -47,6 +47,8 @@ def _swapped_operands(code: Code, formula: Formula) -> Iterator[tuple[Edit, ...]
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
         return
     span = code.at(formula.span)
+    if _is_read_elsewhere(code, node, span):
+        return
     same = [each for each in ast.walk(code.statement(span or node)) if ast.dump(each) == ast.dump(node)]
     same = same if any(each is node for each in same) else [node]
     edits: list[Edit] = []
@@ -58,5 +60,11 @@ def _swapped_operands(code: Code, formula: Formula) -> Iterator[tuple[Edit, ...]
     yield tuple(edits)
 
 
-def is_reference(text: str) -> bool:
-    return words.holder(text) == REFERENCE
+def _is_read_elsewhere(code: Code, node: ast.expr, formula: ast.AST | None) -> bool:
+    """The difference has a name that something beside the formula reads."""
+    statement = code.statement(node)
+    if not isinstance(statement, ast.Assign) or statement.value is not node or formula is None:
+        return False
+    names, inside = Names(code, code.function(node)), {id(part) for part in ast.walk(formula)}
+    targets = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    return any(id(read) not in inside for name in targets for read in names.reads(name))
