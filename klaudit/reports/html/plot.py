@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from klaudit.reports.html.markup import Html, element
+from klaudit.reports.html.markup import Html, element, joined
 from klaudit.theory import ScoreWeight
 
 _WIDTH, _HEIGHT = 240, 160
@@ -10,31 +10,37 @@ _D = 2.5  # nats; k3 clipped to +-10 has its gradient up to -2.6
 _W = 3.5
 _STEPS = 100
 _TICKS = (-2, -1, 1, 2)
+VIEW = f"0 0 {_WIDTH} {_HEIGHT}"
 
 
 def symbol(weight: ScoreWeight, id: str) -> Html:
     """The plot as a `<symbol>` that `use` shows anywhere: drawn once, however many set-ups have it."""
+    return element("symbol", drawing(weight), id=id, viewBox=VIEW)
+
+
+def drawing(weight: ScoreWeight) -> Html:
+    """What is inside the plot; colours come from a style sheet."""
     frame = element("rect", x=0, y=0, width=_WIDTH, height=_HEIGHT, class_="frame")
-    middle_x, middle_y = _x(0), _y(0)
-    axes = element("path", d=f"M0 {middle_y}H{_WIDTH}M{middle_x} 0V{_HEIGHT}", class_="axis")
+    axes = element("path", d=f"M0 {_number(_y(0))}H{_WIDTH}M{_number(_x(0))} 0V{_HEIGHT}", class_="axis")
     ticks = element("path", d="".join(_tick(at) for at in _TICKS), class_="axis")
     right = element("path", d=_curve(ScoreWeight.of(linear=1)), class_="right")
     found = element("path", d=_curve(weight), class_="found")
-    labels = [
-        element("text", "d", x=_WIDTH - 9, y=_number(_y(0) - 6), class_="axis-label"),
-        element("text", "w", x=_number(_x(0) + 6), y=12, class_="axis-label"),
-        *(
-            element("text", f"{at:+d}".replace("-", "\u2212"), x=_number(_x(at)), y=_number(_y(0) + 14), class_="tick")
-            for at in (-2, 2)
-        ),
-    ]
-    return element("symbol", frame, axes, ticks, right, found, labels, id=id, viewBox=f"0 0 {_WIDTH} {_HEIGHT}")
+    return joined((frame, axes, ticks, right, found, _labels()))
 
 
 def shown(id: str, title: str, tone: str) -> Html:
     """The symbol where it is wanted, in the colour of a verdict and with a name for those who cannot see it."""
     use = element("use", href=f"#{id}")
-    return element("svg", use, class_=f"plot {tone}", viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=title)
+    return element("svg", use, class_=f"plot {tone}", viewBox=VIEW, role="img", aria_label=title)
+
+
+def _labels() -> list[Html]:
+    return [
+        element("text", "d", x=_WIDTH - 9, y=_number(_y(0) - 6), class_="axis-label"),
+        element("text", "w", x=_number(_x(0) + 6), y=12, class_="axis-label"),
+        element("text", "\u22122", x=_number(_x(-2)), y=_number(_y(0) + 14), class_="tick"),
+        element("text", "+2", x=_number(_x(2)), y=_number(_y(0) + 14), class_="tick"),
+    ]
 
 
 def _curve(weight: ScoreWeight) -> str:
