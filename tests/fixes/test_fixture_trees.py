@@ -14,38 +14,37 @@ from klaudit.fixes.planning import plan
 from klaudit.fixes.writing import write_all
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures"
-# `fixed` is the tree after the default migration, `fixed-TARGET` that after another one
-CASES = [
-    (path.parent.name, path.name.removeprefix("fixed").lstrip("-") or "k1-in-reward")
-    for path in sorted(FOLDER.glob("*/fixed*"))
-]
+# `fixed` is the tree after the default migration, `fixed-TARGET` that after another one, `fixed-unsafe[-TARGET]` that with --unsafe
+CASES = [(path.parent.name, path.name) for path in sorted(FOLDER.glob("*/fixed*"))]
 
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def expected(case: str, target: str) -> Path:
-    return FOLDER / case / ("fixed" if target == "k1-in-reward" else f"fixed-{target}")
+def request_of(name: str) -> Request:
+    target = name.removeprefix("fixed").removeprefix("-unsafe").removeprefix("-")
+    return Request(target or "k1-in-reward", unsafe=name.startswith("fixed-unsafe"))
 
 
-@pytest.mark.parametrize(("case", "target"), CASES)
-def test_fixed_tree(case: str, target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("case", "name"), CASES)
+def test_fixed_tree(case: str, name: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(FOLDER / case / "input", tree)
-    made = plan([str(tree)], Options(), Request(target))
+    made = plan([str(tree)], Options(), request_of(name))
     write_all(made.root, made.originals, made.contents)
-    assert files(tree) == files(expected(case, target))
+    assert files(tree) == files(FOLDER / case / name)
     assert all(each.after is not None for each in made.migrations)
 
-    again = plan([str(tree)], Options(), Request(target))
+    again = plan([str(tree)], Options(), request_of(name))
     assert not again.contents
     fixed = {(each.path, rule) for each in made.migrations for rule in each.rules}
-    left = {(finding.span.path, finding.rule) for finding in scan([str(tree)], Options()).findings}
+    found = [finding for finding in scan([str(tree)], Options()).findings if finding.severity != "note"]
+    left = {(finding.span.path, finding.rule) for finding in found}
     refused = {(each.setup.path, rule) for each in again.unchanged for rule in each.rules}
     assert not (fixed & left) - refused
 
 
 def test_every_kind_of_source_is_there() -> None:
-    suffixes = {Path(name).suffix for case, target in CASES for name in files(expected(case, target))}
+    suffixes = {Path(path).suffix for case, name in CASES for path in files(FOLDER / case / name)}
     assert {".sh", ".yaml", ".json", ".toml", ".py", ".ipynb"} <= suffixes
