@@ -48,6 +48,6 @@ def refusal(code: str, target: str = "k1-in-reward", wanted: Callable[[Finding],
 def loaded(code: str, name: str = "compute_loss") -> Callable[..., Any]:
     """A function of one of our own texts."""
     space: dict[str, Any] = {}
-    exec(compile(textwrap.dedent(code), "case.py", "exec"), space)  # noqa: S102
+    exec(compile(textwrap.dedent(code), "case.py", "exec"), space)
     function: Callable[..., Any] = space[name]
     return function

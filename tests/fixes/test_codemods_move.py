@@ -130,7 +130,7 @@ def test_an_advantage_out_of_a_batch_gets_a_name() -> None:
         return (loss * mask).sum() / mask.sum(), kl.mean().item()
     """
     assert '    advantages = batch["advantages"] - beta * (logp - batch["ref_logp"]).detach()' in fixed(code)
-    assert '* advantages\n' in fixed(code)
+    assert "* advantages\n" in fixed(code)
 
 
 def test_methods_and_helpers_in_other_files() -> None:
@@ -187,7 +187,9 @@ def test_in_doubt_nothing_is_moved(body: str, why: str) -> None:
 
 
 def test_where_k1_cannot_be_rewarded_the_other_way_is_named() -> None:
-    made = rewritten(BODY.format("    loss = -(ratio * advantages).mean() + beta * (kl * mask).sum() / mask.sum()\n    return loss"))
+    made = rewritten(
+        BODY.format("    loss = -(ratio * advantages).mean() + beta * (kl * mask).sum() / mask.sum()\n    return loss")
+    )
     assert [each.instead[0][:20] for each in made.unchanged] == ["--target k2-in-loss:"]
     assert "per token only" in made.unchanged[0].instead[0]
 
@@ -221,7 +223,9 @@ def test_nothing_is_done_without_unsafe_but_it_is_told() -> None:
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("indent", ["    ", "  ", "\t"])
 def test_line_ends_and_indentation_are_those_of_the_file(newline: str, indent: str) -> None:
-    code = BODY.format("    loss = -ratio * advantages\n    if beta:\n        loss = loss + beta * kl\n    return loss.mean()")
+    code = BODY.format(
+        "    loss = -ratio * advantages\n    if beta:\n        loss = loss + beta * kl\n    return loss.mean()"
+    )
     code = code.replace("    ", indent).replace("\n", newline)
     after = fixed(code)
     assert f"{newline}{indent}if beta:{newline}{indent}{indent}# KL penalty" in after

@@ -198,4 +198,4 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _with_hole(call: ast.Call, value: ast.expr) -> str:
-    return ast.unparse(call).replace(ast.unparse(value), "_", 1)
+    return ast.unparse(call).replace(ast.unparse(value), "_", 1).replace("(_).", "_.")

@@ -23,7 +23,11 @@ def log_softmax(code: Code, formula: Formula) -> Iterator[Proposal]:
         raise CannotMendError("the logarithm is not taken of a softmax in one expression")
     first = _edit(code, found)
     for reach in (None, code.statement(found), code.function(found)):
-        others = [] if reach is None else [node for node in ast.walk(reach) if isinstance(node, ast.expr) and node is not found]
+        others = (
+            []
+            if reach is None
+            else [node for node in ast.walk(reach) if isinstance(node, ast.expr) and node is not found]
+        )
         edits = [first, *_possible(code, others)]
         yield Proposal(
             target="log_softmax",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from klaudit.code.result import Formula
 from klaudit.fixes.codemods.proposal import Promise, Proposal
@@ -16,8 +17,7 @@ _METRICS = "metrics that log this value show k1 from now on: the same mean, with
 def to_k1(code: Code, formula: Formula) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason, CannotEditError."""
     guess = log_ratio(code, formula)
-    for ratio in (guess, guess.turned()):
-        node = written_at(code, formula, ratio)
+    for ratio, node in product((guess, guess.turned()), written_at(code, formula, guess)):
         text = f"{code.operand(ratio.policy)} - {code.operand(ratio.reference)}"
         edit = code.replace(node, f"({text}).detach()") if formula.attached else code.in_place_of(node, text)
         yield Proposal(

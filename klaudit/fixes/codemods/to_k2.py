@@ -23,36 +23,37 @@ _METRICS = "metrics that log this value show k2 from now on, which estimates the
 def to_k2(code: Code, formula: Formula, *, is_weighted: bool = False) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason, CannotEditError."""
     ratio = log_ratio(code, formula)
-    edits = tuple(_edits(code, formula, ratio))
-    yield Proposal(
-        target=TARGET,
-        title="replace the estimator by k2, 0.5 * (log pi - log pi_ref)^2, in the loss",
-        edits=edits,
-        promise=Promise("loss", "k2", reveals=frozenset({"KLA106"}), keeps_coefficient=not is_weighted),
-        notes=(_PER_TOKEN, _METRICS),
-    )
-
-
-def _edits(code: Code, formula: Formula, ratio: LogRatio) -> Iterator[Edit]:
     text = f"0.5 * ({code.operand(ratio.policy)} - {code.operand(ratio.reference)}) ** 2"
-    node = written_at(code, formula, ratio)
-    yield code.in_place_of(node, text)
-    yield from unread_difference(code, node, ratio)
+    for node in written_at(code, formula, ratio):
+        yield Proposal(
+            target=TARGET,
+            title="replace the estimator by k2, 0.5 * (log pi - log pi_ref)^2, in the loss",
+            edits=(code.in_place_of(node, text), *unread_difference(code, node, ratio)),
+            promise=Promise("loss", "k2", reveals=frozenset({"KLA106"}), keeps_coefficient=not is_weighted),
+            notes=(_PER_TOKEN, _METRICS),
+        )
 
 
-def written_at(code: Code, formula: Formula, ratio: LogRatio) -> ast.expr:
-    """The expression that is the estimator, in the function of its loss or reward.
+def written_at(code: Code, formula: Formula, ratio: LogRatio) -> list[ast.expr]:
+    """The expressions that may be the estimator, in the function of its loss or reward: alone, and with a number that belongs to it.
 
     Raises CannotMendError where it stands in a helper whose other arguments count.
     """
     if isinstance(ratio.node, ast.Call) and ratio.node is not code.at(formula.difference):
         if ratio.is_masked:
             raise CannotMendError("it is computed by a helper that takes more than log pi and log pi_ref")
-        return ratio.node
+        return [ratio.node]
     node = code.at(formula.span)
     if not isinstance(node, ast.expr):
         raise CannotMendError("the formula is no expression of its own")
-    return _inside_clamp(code, node)
+    node = _inside_clamp(code, node)
+    match code.parents[node]:
+        case (
+            ast.BinOp(op=ast.Mult(), left=ast.Constant())
+            | ast.BinOp(op=ast.Mult() | ast.Div(), right=ast.Constant()) as whole
+        ):
+            return [node, whole]
+    return [node]
 
 
 def _inside_clamp(code: Code, node: ast.expr) -> ast.expr:
