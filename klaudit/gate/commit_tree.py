@@ -116,7 +116,13 @@ class CommitTree(Tree):
 
     def _is_ignored(self, path: str) -> bool:
         known, folders = self._known
-        return known is not None and path not in known and path not in folders and path not in self._entries
+        if known is None or path in folders or path in self._entries:
+            return False
+        while path:  # what lies below a path that git knows lies in a repository of its own
+            if path in known:
+                return False
+            path = posixpath.dirname(path)
+        return True
 
     @cached_property
     def _known(self) -> tuple[frozenset[str] | None, frozenset[str]]:
