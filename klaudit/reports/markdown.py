@@ -42,12 +42,13 @@ def render(report: Report, view: View) -> Iterator[str]:
     page.section(withheld_in_words(report), _withheld(report, view))
     for entry in _entries(report):
         page.details(f"{entry.id} {entry.name}: {_html(entry.summary)}", _about(entry))
+    if not page.lines:
+        return  # no room at all
     yield from page.lines
     for count, noun in left_out:
         if count:
             yield f"\n**{counted(count, noun)} more than fit here:** `klaudit scan` lists all.\n"
-    if page.lines:
-        yield "\n<sub>`klaudit explain RULE` says why, `klaudit fix` shows the patch.</sub>\n"
+    yield "\n<sub>`klaudit explain RULE` says why, `klaudit fix` shows the patch.</sub>\n"
 
 
 class _Page:

@@ -41,9 +41,9 @@ def render(report: Report, view: View) -> Iterator[str]:
     yield size.of(f'    "tool": {dumps(_tool(rules))},\n')
     yield size.of(f'    "originalUriBaseIds": {dumps({ROOT: {"description": {"text": _ROOT_IS}}})},\n')
     yield size.of('    "columnKind": "utf16CodeUnits",\n    "results": [')
-    written = 0
+    written, most = 0, MOST_BYTES * 9 // 10 - _ROOM_FOR_THE_END
     for row in _rows(report, asked, Results(findings, rules, view)):
-        if written == MOST_RESULTS or (written % _MEASURED_EVERY == 0 and size.measured() > _MOST_OF_RESULTS):
+        if written == MOST_RESULTS or (written % _MEASURED_EVERY == 0 and size.measured() > most):
             break
         yield size.of(("," if written else "") + "\n      " + dumps(row))
         written += 1
@@ -52,7 +52,6 @@ def render(report: Report, view: View) -> Iterator[str]:
 
 
 _ROOT_IS = "The root of the repository, or of what was scanned where that lies in none"
-_MOST_OF_RESULTS = MOST_BYTES * 9 // 10 - _ROOM_FOR_THE_END
 
 
 def _rows(report: Report, asked: list[Withheld], results: Results) -> Iterator[Json]:

@@ -106,3 +106,61 @@ def test_hostile_names_and_values_stay_inert(klaudit: Klaudit, tmp_path: Path) -
     report = validated(klaudit("scan", "--format", "json")[1])
     assert len({finding["path"] for finding in report["findings"] if finding["rule"] == "KLA101"}) == len(names)
     assert [error["path"] for error in report["errors"]] == ["broken.py"]
+
+
+class TestReportsOfRealFindings:
+    """Notebooks, names and contents that try to be more than names and contents."""
+
+    NAME = "a,b:c%0A`@x|[y](z)<img>.sh"
+
+    def test_a_notebook(self, klaudit: Klaudit, tmp_path: Path) -> None:
+        cell = {
+            "cell_type": "code",
+            "source": ["from trl import GRPOConfig\n", "c = '\U0001f600', GRPOConfig(beta=0.04)\n"],
+        }
+        notebook = {
+            "cells": [{"cell_type": "markdown", "source": []}, cell],
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+        (tmp_path / "train.ipynb").write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
+        _, text = klaudit("scan", "--framework-version", "trl=0.21.0", "--format", "sarif")
+        (run,) = json.loads(text)["runs"]
+        (row,) = [row for row in run["results"] if row["ruleId"] == "KLA101"]
+        region = row["locations"][0]["physicalLocation"]["region"]
+        line = (tmp_path / "train.ipynb").read_text(encoding="utf-8").splitlines()[region["startLine"] - 1]
+        units = line.encode("utf-16-le")
+        marked = units[2 * (region["startColumn"] - 1) : 2 * (region["endColumn"] - 1)].decode("utf-16-le")
+        assert marked == "beta=0.04"
+        assert row["locations"][0]["logicalLocations"] == [{"name": "cell 2", "kind": "module"}]
+
+    def test_odd_names_and_values(self, klaudit: Klaudit, tmp_path: Path) -> None:
+        hostile = LAUNCH.replace("0.001", "'0.001::error::##[add-mask]x'") + "# ::stop-commands::x\n"
+        (tmp_path / self.NAME).write_text(LAUNCH, encoding="utf-8")
+        (tmp_path / "value.sh").write_text(hostile, encoding="utf-8")
+        _, annotated = klaudit("scan", "--format", "github")
+        lines = [line for line in annotated.splitlines() if line.lstrip().startswith("::")]
+        assert all(line.startswith(("::warning file=", "::error file=", "::notice file=")) for line in lines)
+        assert f"file={self.NAME.replace('%', '%25').replace(',', '%2C').replace(':', '%3A')},line=4," in annotated
+        for name in ("text", "github", "junit", "markdown"):
+            _, printed = klaudit("scan", "--verbose", "--format", name)
+            assert "##[" not in printed and not any(line.lstrip().startswith("::stop") for line in printed.splitlines())
+        _, text = klaudit("scan", "--format", "sarif")
+        uris = {
+            row["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+            for row in json.loads(text)["runs"][0]["results"]
+        }
+        assert "a%2Cb%3Ac%250A%60%40x%7C%5By%5D%28z%29%3Cimg%3E.sh" in uris
+
+    def test_fingerprints_stay_when_lines_move(self, klaudit: Klaudit, tmp_path: Path) -> None:
+        def prints() -> list[dict[str, str]]:
+            _, text = klaudit("scan", "--format", "sarif")
+            return [row["partialFingerprints"] for row in json.loads(text)["runs"][0]["results"]]
+
+        (tmp_path / "run.sh").write_text(LAUNCH, encoding="utf-8")
+        before = prints()
+        (tmp_path / "run.sh").write_text(
+            LAUNCH.replace("#!/bin/bash\n", "#!/bin/bash\n# new\n\nset -e\n"), encoding="utf-8"
+        )
+        assert prints() == before and set(before[0]) == {"klaudit/v1", "primaryLocationLineHash"}

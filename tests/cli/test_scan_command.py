@@ -12,6 +12,7 @@ import pytest
 
 from klaudit.configuration import StandardInput
 from klaudit.globs import Globs
+from klaudit.reports import FORMATS
 
 Run = Callable[..., Any]
 
@@ -203,7 +204,7 @@ class TestOptions:
             (["--framework-version", "vrl=0.7"], "unknown framework `vrl`: did you mean `verl`"),
             (["--framework-version", "verl"], "'verl' should look like verl=0.7.0"),
             (["--framework-version", "verl=new"], "`new` is no version such as 0.7.0"),
-            (["--format", "jsn"], "'jsn' is not one of text, json: did you mean `json`?"),
+            (["--format", "jsn"], f"'jsn' is not one of {', '.join(FORMATS)}: did you mean `json`?"),
             (["--fail-on", "warn"], "'warn' is not one of error, warning, note, never: did you mean `warning`?"),
             (["--color", "sometimes"], "'sometimes' is not one of auto, always, never"),
             (["--jobs", "0"], "0 is not in the range"),

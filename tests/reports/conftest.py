@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from klaudit.model import (
     Edit,
@@ -20,6 +21,7 @@ from klaudit.model import (
     Span,
     Term,
     Unknown,
+    Withheld,
 )
 from klaudit.readers.source import Source
 from klaudit.reports import View
@@ -234,3 +236,70 @@ def expected() -> Callable[[str, str], None]:
         assert text == file.read_text(encoding="utf-8")
 
     return compare
+
+
+NASTY = (
+    "</details><img src=x onerror=alert(1)>",
+    "@org/team #12 GH-7 :smile: deadbeef1234567 www.evil.example a@evil.example",
+    "[click](https://evil.example) ![](https://evil.example/x.png) <https://evil.example>",
+    "`a` ``b`` | c \\| d \\\\| e |",
+    "::error file=x,line=1::forged",
+    "x\n::add-mask::secret\r\n::stop-commands::token",
+    "##[add-mask]secret ##vso[task.setvariable variable=x]y ##teamcity[x]",
+    "%0A::set-output name=x::y",
+    "\x1b]0;title\x07\x1b[31mred\x1b[0m \x00 \x0b \u202etxet \u2028 \ufeff \ufffe",
+    "\ud800 \udc80 lone",
+    "]]> <!-- --> <![CDATA[ &amp; &#0; \" '",
+    "x" * 5_000,
+    "\U0001d518\U0001f600 奖励",
+    "- [ ] # heading\n\n| a |\n|---|\n",
+    "",
+)
+
+
+@pytest.fixture(params=NASTY, ids=range(len(NASTY)))
+def nasty(request: pytest.FixtureRequest) -> str:
+    """What a scanned file may hold to be shown as something that it is not."""
+    return str(request.param)
+
+
+def filled_with(text: str) -> Report:
+    """A report that holds the text wherever text can stand, also in names of files."""
+    path = text.replace("/", "_") or "p"
+    where = Span(path, 0, 1, 1, 1, 1, 2)
+    evidence = Evidence(text, text, "override", path, 1, where, text)
+    term = Term("loss", "k3", "pathwise", 0.1, True, text, "biased", (evidence,), False, text, (text,))
+    version = FrameworkVersion(text, "requirement", text, path, 1)
+    setup = Setup(path, where, "launch", text, version, text, text, text, (text,), text, "biased", (term,))
+    fix = Fix("safe", text, (Edit(path, 0, 1, text),))
+    findings = tuple(
+        Finding("KLA101", "k3-in-loss", severity, "medium", where, text or "m", text, fix, text, (evidence,), where)
+        for severity in ("error", "warning", "note")
+    )
+    withheld = Withheld(findings[0], "suppression", text, path, 1)
+    problems = (Problem(path, 1, text or "m"), Problem(path, None, f"internal error: {text}\nTraceback {text}"))
+    return Report((setup,), findings, problems, 2, 1, 0.1, {"KLA101": 3}, (withheld,), (text,))
+
+
+@pytest.fixture
+def nasty_report(nasty: str) -> Report:
+    return filled_with(nasty)
+
+
+@pytest.fixture
+def nasty_view(nasty: str) -> View:
+    """The files of `nasty_report` hold the same."""
+    data = nasty.encode("utf-8", "surrogatepass")
+    return View(source=lambda path: Source(path, data), blob="https://forge.example/o/r/blob/abc/", verbose=True)
+
+
+@pytest.fixture
+def gated(report: Report) -> Report:
+    """The report, with findings that the gate took out, and what it has to say besides."""
+    first, second = report.findings
+    withheld = (
+        Withheld(first, "suppression", "ablation of table 3", "conf/ppo.yaml", 3),
+        Withheld(second, "suppression"),
+        Withheld(second, "baseline", "", "klaudit-baseline.json", 7),
+    )
+    return replace(report, findings=(second,), withheld=withheld, remarks=("1 entry of the baseline is stale",))
