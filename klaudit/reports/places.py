@@ -51,7 +51,7 @@ def region(span: Span, source: Source | None) -> Region:
     else:
         end = span.end
     column = units(source.data, start, span.start) + 1
-    return Region(span.line, column, span.line, column + _width(source.data[span.start : end]))
+    return Region(span.line, column, span.line, column + units(source.data, span.start, end))
 
 
 def exact_region(start: int, end: int, source: Source) -> Region:
@@ -63,7 +63,9 @@ def exact_region(start: int, end: int, source: Source) -> Region:
 
 def units(data: bytes, start: int, end: int) -> int:
     """How many UTF-16 code units the bytes `start`..`end` of a file are."""
-    text = data[start:end].decode("utf-8", "replace")
+    if (part := data[start:end]).isascii():
+        return end - start
+    text = part.decode("utf-8", "replace")
     return _units(text.removeprefix(_BOM) if start == 0 else text)
 
 
@@ -83,10 +85,6 @@ def _line(data: bytes, offset: int) -> tuple[int, int]:
     """Where the line that holds `offset` starts and ends."""
     stop = data.find(b"\n", offset)
     return data.rfind(b"\n", 0, offset) + 1, len(data) if stop == -1 else stop
-
-
-def _width(data: bytes) -> int:
-    return len(data) if data.isascii() else _units(data.decode("utf-8", "replace"))
 
 
 def _units(text: str) -> int:
