@@ -24,6 +24,7 @@ COMMANDS = {
     "frameworks": ("klaudit.cli.frameworks", "Say which frameworks and versions are known."),
     "verify": ("klaudit.cli.verify", "Check the verdicts on tensors (needs klaudit[tensor])."),
     "baseline": ("klaudit.cli.baseline", "Keep a file of known findings, so that only new ones count."),
+    "suppress": ("klaudit.cli.suppress", "Write comments that suppress findings, or remove unused ones."),
     "config": ("klaudit.cli.config", "Show the effective configuration and its origins."),
     "init": ("klaudit.cli.init", "Set klaudit up: configuration, hook, pipeline, baseline."),
 }

@@ -18,15 +18,20 @@ _TREES = (".yaml", ".yml", ".toml")
 
 
 class Suppression(Struct):
-    """One directive of a comment.  `ranges` are bytes of the file, by rule; `used` the rules of which it has suppressed something.
+    """One directive of a comment, which begins at `comment` of its piece.
 
-    `problem` says why it does nothing; `suppressed` are the findings that it took out.
+    `ranges` are bytes of the file, by rule, `ends` what ends a block of them, and `closes` the rules whose blocks this one ends; `used`
+    are the rules of which it has suppressed something, `suppressed` those findings.  `problem` says why it does nothing.
     """
 
     directive: Directive
+    piece: Piece
+    comment: Range
     span: Span
     ranges: dict[str, list[Range]]
     problem: str = ""
+    ends: dict[str, Suppression] = field(default_factory=dict)
+    closes: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     suppressed: list[Finding] = field(default_factory=list)
 
@@ -50,20 +55,21 @@ class Silencer:
         intervals = self._by_rule.get(finding.rule)
         if intervals is None:
             return []
-        found = list(intervals.meeting(*self._place(finding.span)))
+        found = list(intervals.meeting(*bytes_of(finding.span, self.source.data)))
         launch = finding.launch
         # in a tree of keys the launch stands for the file, which its first entry does not
         if launch is not None and launch.path == finding.span.path and not launch.path.lower().endswith(_TREES):
             found += intervals.meeting(launch.start, launch.end)
         return list({id(suppression): suppression for suppression in found}.values())
 
-    def _place(self, span: Span) -> Range:
-        """Bytes of a finding; its whole line where a reader knew no more than that."""
-        if span.end > span.start or span.start > 0 or span.line == 1:
-            return span.start, span.end
-        lines = self.source.data.split(b"\n", span.line)
-        start = sum(len(line) + 1 for line in lines[: span.line - 1])
-        return start, start + (len(lines[span.line - 1]) if span.line <= len(lines) else 0)
+
+def bytes_of(span: Span, data: bytes) -> Range:
+    """Bytes of a finding's place in a file; the whole line where a reader knew no more than that."""
+    if span.end > span.start or span.start > 0 or span.line == 1:
+        return span.start, span.end
+    lines = data.split(b"\n", span.line)
+    start = sum(len(line) + 1 for line in lines[: span.line - 1])
+    return start, start + (len(lines[span.line - 1]) if span.line <= len(lines) else 0)
 
 
 class _Intervals:
@@ -101,7 +107,7 @@ def _read(source: Source) -> Iterator[Suppression]:
             span = piece.source.span(
                 comment[0] + _size(text[: directive.start]), comment[0] + _size(text[: directive.end])
             )
-            suppression = Suppression(directive, span, {}, directive.problem)
+            suppression = Suppression(directive, piece, comment, span, {}, directive.problem)
             if directive.verb == "ignore" and not directive.problem:
                 if covered is None:
                     covered = [_in_file(piece, unit) for unit in piece.covered(comment)]
@@ -148,6 +154,8 @@ def _blocks(suppressions: Iterable[Suppression]) -> Iterator[Suppression]:
                     continue
                 start = stack.pop()
                 start.ranges[rule] = [(start.span.end, suppression.span.start)]
+                start.ends[rule] = suppression
+                suppression.closes.add(rule)
                 waiting = opened[id(start)][1]
                 waiting.discard(rule)
                 if not waiting:

@@ -72,6 +72,10 @@ class Piece:
         """Where the line begins on which the unit does."""
         return self.data.rfind(b"\n", 0, unit[0]) + 1
 
+    def statements(self) -> list[bytes]:
+        """The text of all units, without what stands between them."""
+        return [self.data[start:end] for start, end in self._units]
+
     def _leads(self, at: int) -> bool:
         """Whether a comment above the unit's line would be about this unit."""
         first = bisect_left(self._starts, self.data.rfind(b"\n", 0, self._starts[at]) + 1)
