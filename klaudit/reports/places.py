@@ -63,8 +63,9 @@ def exact_region(start: int, end: int, source: Source) -> Region:
 
 def units(data: bytes, start: int, end: int) -> int:
     """How many UTF-16 code units the bytes `start`..`end` of a file are."""
-    if (part := data[start:end]).isascii():
-        return end - start
+    part = data[start:end]
+    if part.isascii():
+        return len(part)
     text = part.decode("utf-8", "replace")
     return _units(text.removeprefix(_BOM) if start == 0 else text)
 
