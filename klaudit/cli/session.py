@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from klaudit.cli.alarm import ends_after
 from klaudit.cli.parameters import Failure, Given
 from klaudit.cli.progress import shown_progress
 from klaudit.configuration import Configuration, FailOn, Options, StandardInput
@@ -70,7 +71,7 @@ class Session(Struct, frozen=True):
         """Runs the pipeline, with `changes` to the options.  Raises KlauditError for what the caller can mend."""
         from klaudit import engine
 
-        with shown_progress(self.given.quiet) as progress:
+        with ends_after(self.given.timeout), shown_progress(self.given.quiet) as progress:
             return engine.scan(self.given.paths, replace(self.configuration.options, **changes), progress)
 
 
