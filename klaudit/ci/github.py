@@ -48,8 +48,8 @@ class Files(Struct, frozen=True):
         )
 
     def clear(self) -> None:
-        """Reports of an earlier step must not be taken for those of this one."""
-        for file in (self.sarif, self.report, self.annotations, self.json):
+        """What an earlier step left in the runner's folder must not be taken for the outcome of this one."""
+        for file in (self.annotations, self.json):
             file.unlink(missing_ok=True)
 
 
@@ -103,21 +103,39 @@ def diff_base(environment: Mapping[str, str]) -> str | None:
     base = environment.get("KLAUDIT_EVENT_BASE")
     if not base:
         return None
-    if not _git("cat-file", "-e", f"{base}^{{commit}}") and not _git(
-        "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "origin", base
-    ):
+    if not _is_connected(base):
+        _fetch(base)
+    if not _is_connected(base):
         raise LookupError(
             f"the base of this pull request ({base}) is not there: check out with `fetch-depth: 0`, or set diff-base to none"
         )
     return base
 
 
-def _git(*arguments: str) -> bool:
+def _is_connected(base: str) -> bool:
+    """Whether the checkout reaches back to where it branched off."""
+    return _git("merge-base", base, "HEAD") is not None
+
+
+def _fetch(base: str) -> None:
+    """Deepens a shallow checkout as far as is needed, in the end to all of its history."""
+    ends = [base, *_entries(_git("rev-parse", "HEAD"))]  # history is deepened below what is asked for
+    for depth in ("--deepen=50", "--deepen=1000", "--unshallow"):
+        _git("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", depth, "origin", *ends)
+        if _is_connected(base):
+            return
+
+
+def _git(*arguments: str) -> str | None:
+    """What git prints; None where it fails."""
+    command = ["git", *arguments]
     try:
-        done = subprocess.run(["git", *arguments], stdin=subprocess.DEVNULL, check=False, timeout=_FETCH_SECONDS)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS
+        )
     except (OSError, subprocess.SubprocessError):
-        return False
-    return done.returncode == 0
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 def _muted(command: Sequence[str]) -> int:
@@ -135,7 +153,8 @@ def _output(environment: Mapping[str, str], files: Files, status: int) -> None:
     if not file:
         return
     values = {"exit-status": str(status), "findings": _count(files.json)}
-    values |= {name: str(path) for name, path in (("sarif", files.sarif), ("report", files.report)) if path.is_file()}
+    if values["findings"]:  # the last file to be written is there, so the others are those of this scan
+        values |= {"sarif": str(files.sarif), "report": str(files.report)}
     with open(file, "a", encoding="utf-8") as stream:
         for name, value in values.items():
             end = secrets.token_hex(16)  # a name with a line break cannot add an output of its own

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from klaudit.cli.output import complain, view_of
+from klaudit.cli.output import complain, leads_out, view_of
 from klaudit.cli.parameters import Failure, Given, scans
 from klaudit.cli.session import Session
 from klaudit.discover import list_files
@@ -129,6 +129,8 @@ class _Run(Struct, frozen=True):
         return compare(report, gate, rows, self.file)
 
     def write(self, rows: Iterable[Row]) -> None:
+        if leads_out(self.file):
+            raise Failure(f"cannot write to `{self.file}`: a symbolic link leads out of the working directory")
         write(self.file, rows)
 
     def tell(self, text: str) -> None:

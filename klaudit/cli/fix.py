@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from klaudit.cli.output import view_of, write
+from klaudit.cli.output import leads_out, view_of, write
 from klaudit.cli.parameters import Failure, Given, OneOf, scans, words
 from klaudit.cli.progress import shown_progress
 from klaudit.cli.session import Session
@@ -81,6 +81,8 @@ def command(
     Shows a patch that `git apply` takes, and what changes in effect: in a pipe the patch alone is standard output.  Every change is
     proven before it is shown: the edited files are read again, the promised set-up must result and nothing else may change.
     """
+    if summary is not None and leads_out(summary):
+        raise Failure(f"--summary: cannot write to `{summary}`: a symbolic link leads out of the working directory")
     if is_verified and find_spec("torch") is None:
         raise Failure("--verify needs PyTorch: pip install 'klaudit[tensor]'")
     session = Session.start(given, select=select, ignore=ignore)

@@ -45,7 +45,7 @@ class Plan(Struct, frozen=True):
                 raise Failure(f"--output: unknown format `{name}`{hint}; write `./{output}` for a file of that name")
             if not file or Path(file).is_dir() or not Path(file).absolute().parent.is_dir():
                 raise Failure(f"--output: cannot write to `{file}`: no such folder, or no file name")
-            if _leads_out(file):
+            if leads_out(file):
                 raise Failure(f"--output: cannot write to `{file}`: a symbolic link leads out of the working directory")
             files.append((name, file))
         return cls(tuple(files), stdout)
@@ -130,7 +130,7 @@ def complain(report: Report, view: View) -> None:
             click.echo(line, nl=False, err=True)
 
 
-def _leads_out(file: str) -> bool:
+def leads_out(file: str) -> bool:
     """Whether a link below the working directory leads out of it: what is scanned must not choose what is written."""
     here = os.path.realpath(".")
     full = os.path.join(here, os.path.normpath(file))

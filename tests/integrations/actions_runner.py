@@ -45,6 +45,7 @@ class Run:
     inputs: Mapping[str, str]
     action_path: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    replaced: dict[str, Step] = field(default_factory=dict)  # steps by name, and what is to be taken for their outcome
     steps: list[Step] = field(default_factory=list)
     failed: bool = False
 
@@ -65,6 +66,8 @@ class Run:
             name = step.get("name", step.get("uses", ""))
             if not _truth(self._value(f"{implied}({condition})")):
                 done = Step(name, "skipped")
+            elif name in self.replaced:
+                done = self.replaced[name]
             elif "uses" in step:
                 given = {key: self.text(str(value)) for key, value in step.get("with", {}).items()}
                 done = Step(name, "success", uses=step["uses"], given=given)
