@@ -14,6 +14,8 @@ from klaudit.policy import CONFIDENCES
 from klaudit.reports import FORMATS
 from klaudit.reports.wording import counted
 
+_WITH_EDITS = frozenset({"json", "sarif"})  # formats whose readers can make the edits of a fix
+
 
 @click.command(
     epilog="Exit status: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage, unreadable input or a fault of klaudit."
@@ -104,6 +106,11 @@ def command(
             ctx.exit(show(session))
         mend(session)
     report = session.scan()
+    if not _WITH_EDITS.isdisjoint((plan.stdout, *(name for name, _ in plan.files))):
+        from klaudit.fixes.codemods.attach import with_fixes
+        from klaudit.tree import Tree
+
+        report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)))
     view = view_of(session.targets, given)
     plan.write(report, view)
     if plan.stdout != "text" or given.quiet:
