@@ -21,8 +21,9 @@ def attach(code: Code, formula: Formula) -> Iterator[Proposal]:
     joined, node = code.at(formula.joined), code.at(formula.span)
     if joined is None or node is None:
         raise CannotMendError("the penalty does not join the loss in this file")
-    if code.function(joined) is not code.function(node):
-        raise CannotMendError("the formula stands in a function of its own, which others may call")
+    if formula.home.path != formula.span.path or code.function(joined) is not code.function(node):
+        place = f"{formula.home.path}:{formula.home.line}"
+        raise CannotMendError(f"the gradient may be lost in the function at {place}, which others may call")
     ways = [*_without_cut(code, formula), *_out_of_no_grad(code, formula)]
     if not ways:
         raise CannotMendError("the gradient is not lost in one `.detach()` or `no_grad()` that could be taken away")

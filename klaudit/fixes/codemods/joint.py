@@ -59,12 +59,16 @@ class Joint:
             target = ast.parse(code.text(node.target), mode="eval").body
             return cls(node, statement, node.value, ast.copy_location(target, node.target), sign, is_first=False)
         is_penalty = leads_to(code, formula)
-        sides = [names.reaches(side, statement, is_penalty) for side in (node.left, node.right)]
-        if sides == [False, True]:
-            return cls(node, statement, node.right, node.left, sign, is_first=False)
-        if sides == [True, False]:
-            return cls(node, statement, node.left, node.right, 1, is_first=True)
-        raise CannotMendError("both sides of the sum hold the penalty, or neither is seen to")
+        while True:
+            sides = [names.reaches(side, statement, is_penalty) for side in (node.left, node.right)]
+            if sides[0] == sides[1]:
+                raise CannotMendError("both sides of the sum hold the penalty, or neither is seen to")
+            inner, rest = (node.left, node.right) if sides[0] else (node.right, node.left)
+            if not (sides[0] and isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add | ast.Sub)):
+                break
+            node = inner  # of a longer sum the part that the penalty itself is added to
+        sign = -1 if sides[1] and isinstance(node.op, ast.Sub) else 1
+        return cls(node, statement, inner, rest, sign, is_first=sides[0])
 
     @property
     def is_moved_onto_itself(self) -> bool:
@@ -150,6 +154,8 @@ def steps(names: Names, expression: ast.expr, at: ast.stmt, holds: Holds, is_cor
                 if sides == [True, True] or (isinstance(op, ast.Div) and sides[1]) or sides == [False, False]:
                     break
                 inner, other = (left, right) if sides[0] else (right, left)
+                while isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.USub):
+                    sign, other = -sign, other.operand
                 if _is_weight(other):
                     coefficients.append((other, isinstance(op, ast.Div)))
                 else:

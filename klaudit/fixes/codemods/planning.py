@@ -94,6 +94,8 @@ def mend(source: Source, case: Case, state: Judged, load: Load, target: str) -> 
         return why or str(error)
     except (UnreadableError, UnicodeError) as error:
         return f"its text cannot be edited: {error}"
+    except RecursionError:
+        return "its expressions are nested too deeply to be followed"
     return why or "no way to rewrite it is known"
 
 

@@ -135,7 +135,13 @@ def _used(result: CodeResult) -> list[Formula]:
 
 def _signature(formula: Formula) -> tuple[object, ...]:
     whats = tuple(
-        (each.what.estimator, each.what.gradient, round(each.what.scale, 6), each.what.direction)
+        (
+            each.what.estimator,
+            each.what.gradient,
+            round(each.what.scale, 6),
+            each.what.direction,
+            each.what.limits.live,
+        )
         for each in formula.variants
     )
     knobs = tuple((shown(knob.name), knob.inverse) for knob in formula.knobs)
@@ -154,7 +160,7 @@ def _unlike(old: Formula, new: Formula, promise: Promise) -> str:
     what = new.what
     if promise.estimator is not None and what.estimator not in (promise.estimator, "unknown" if what.direction else ""):
         return f"the result would be {what.estimator} in the {new.placement}"
-    is_migrated = promise.estimator in ("k1", "k2")
+    is_migrated = promise.is_unbiased
     if new.has_wrong_sign(what) and (is_migrated or not old.has_wrong_sign(old.what)):
         return "the result would have the wrong sign"
     if new.placement == "reward" and new.attached and (is_migrated or not old.attached):

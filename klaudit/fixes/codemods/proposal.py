@@ -23,7 +23,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What the formula is afterwards; None and an empty set where it stays as it is.
+    """What the formula is afterwards; None where that stays as it is.  `is_unbiased`: it has the gradient of KL(pi||ref), and no flaw.
 
     `reveals` are findings that may come to light because this mistake no longer hides them.  `drops_knobs`: factors that stand outside
     the sum of loss and penalty no longer show in the coefficient, because they apply to the policy term as a whole.
@@ -31,6 +31,7 @@ class Promise:
 
     placement: Place
     estimator: EstimatorName | None = None
+    is_unbiased: bool = False
     reveals: frozenset[str] = frozenset()
     keeps_coefficient: bool = True
     drops_knobs: bool = False

@@ -22,16 +22,16 @@ def turn_ratio(code: Code, formula: Formula) -> Iterator[Proposal]:
         raise CannotMendError("the two log-probabilities do not stand in one difference that could be turned round")
     for edits in ways:
         yield Proposal(
-            target="k3 with ref/pi",
+            target="the right direction",
             title="turn the log-ratio round, to log pi_ref - log pi",
             edits=edits,
-            promise=Promise(formula.placement, "k3", reveals=_REVEALS),
+            promise=Promise(formula.placement, reveals=_REVEALS),
         )
 
 
 def _swapped_arguments(code: Code, formula: Formula) -> Iterator[tuple[Edit, ...]]:
     """First choice where there is a helper: others may call it with the right order."""
-    call = code.at(formula.call[0]) if formula.call is not None else None
+    call = code.at(formula.call[0] if formula.call is not None else formula.span)
     if not isinstance(call, ast.Call):
         return
     values = [*call.args, *(keyword.value for keyword in call.keywords)]

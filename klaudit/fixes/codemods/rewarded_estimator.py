@@ -24,6 +24,6 @@ def to_k1(code: Code, formula: Formula) -> Iterator[Proposal]:
             target="k1-in-reward",
             title="replace the estimator in the reward by k1, log pi - log pi_ref",
             edits=(edit, *unread_difference(code, node, ratio)),
-            promise=Promise("reward", "k1"),
+            promise=Promise("reward", "k1", is_unbiased=True),
             notes=(_METRICS,),
         )

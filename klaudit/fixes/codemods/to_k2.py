@@ -29,7 +29,9 @@ def to_k2(code: Code, formula: Formula, *, is_weighted: bool = False) -> Iterato
             target=TARGET,
             title="replace the estimator by k2, 0.5 * (log pi - log pi_ref)^2, in the loss",
             edits=(code.in_place_of(node, text), *unread_difference(code, node, ratio)),
-            promise=Promise("loss", "k2", reveals=frozenset({"KLA106"}), keeps_coefficient=not is_weighted),
+            promise=Promise(
+                "loss", "k2", is_unbiased=True, reveals=frozenset({"KLA106"}), keeps_coefficient=not is_weighted
+            ),
             notes=(_PER_TOKEN, _METRICS),
         )
 

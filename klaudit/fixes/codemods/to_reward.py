@@ -9,7 +9,7 @@ from klaudit.code.result import Formula
 from klaudit.fixes.codemods.joint import Joint, Steps, leads_to, steps
 from klaudit.fixes.codemods.leftovers import leftovers
 from klaudit.fixes.codemods.names import Names, free_names
-from klaudit.fixes.codemods.policy_term import PolicyTerm, Use, policy_term
+from klaudit.fixes.codemods.policy_term import PolicyTerm, Use, is_advantage, policy_term
 from klaudit.fixes.codemods.proposal import CannotMendError, Promise, Proposal
 from klaudit.fixes.codemods.ratio import LogRatio, log_ratio
 from klaudit.fixes.codemods.text import Code
@@ -52,6 +52,8 @@ def to_reward(code: Code, formula: Formula, *, is_weighted: bool = False) -> Ite
             reasons.append(error)
         else:
             if term is None:
+                if any(is_advantage(node) for node in ast.walk(names.function)):
+                    raise CannotMendError("the advantage is not in the sum that the penalty is added to")
                 raise NoAdvantageError("no advantage or reward is in reach in this function")
     if len(reasons) == 2:
         raise reasons[0]
@@ -91,7 +93,7 @@ class _Move:
             target=TARGET,
             title=f"deduct {f'{beta} * ' if beta else ''}k1, detached, from {name} and take the penalty out of the loss",
             edits=tuple(edits),
-            promise=Promise("reward", "k1", keeps_coefficient=keeps_coefficient, drops_knobs=True),
+            promise=Promise("reward", "k1", is_unbiased=True, keeps_coefficient=keeps_coefficient, drops_knobs=True),
             notes=(_PER_TOKEN, _CLIPPED, _KEPT),
         )
 

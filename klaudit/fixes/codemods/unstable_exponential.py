@@ -18,6 +18,10 @@ _NOTE = "outside of 20 nats the penalty has no gradient; exp(20) is far from the
 
 def clamp_before_exp(code: Code, formula: Formula) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason."""
+    if formula.home.path != formula.span.path:
+        raise CannotMendError(
+            f"the exponential stands in {formula.home.path}:{formula.home.line}, which others may use"
+        )
     node = code.at(formula.difference)
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
         raise CannotMendError("the log-ratio is no difference of its own that could be clamped")
