@@ -17,11 +17,15 @@ _NAMES = ("Config", "Arguments", "Args", "Params", "Trainer", "Strategy")  # wha
 
 
 class Lineage(Struct, frozen=True):
-    """`inherited` holds the field defaults of the classes between, the framework's own class's first descendant first."""
+    """`inherited` holds the field defaults of the classes between, the framework's own class's first descendant first.
+
+    `forced` is what their constructors set whatever is given.
+    """
 
     matches: tuple[ClassMatch, ...]
     inherited: tuple[Setting, ...]
     symbol: str  # the framework's class
+    forced: tuple[Setting, ...] = ()
 
 
 class Classes:
@@ -69,7 +73,12 @@ class Classes:
             if base != symbol or home is not document:
                 lineage = self._follow(base, home, depth + 1, barren)
                 if lineage is not None:
-                    return Lineage(lineage.matches, (*lineage.inherited, *defined.settings), lineage.symbol)
+                    return Lineage(
+                        lineage.matches,
+                        (*lineage.inherited, *defined.settings),
+                        lineage.symbol,
+                        (*lineage.forced, *defined.forced),
+                    )
         return None
 
     def _definition(

@@ -61,7 +61,7 @@ class Configurer:
         version = self._version(lineage.matches[0].framework, source)
         match = _fitting(lineage.matches, version)
         prefix = match.config_class.prefix
-        own = [_prefixed(setting, prefix) for setting in item.settings]
+        own = [_prefixed(setting, prefix) for setting in _in_order(item, lineage)]
         only_with = {name.name for id in match.config_class.only_with for name in match.trainer.settings[id].names}
         if only_with and not any(setting.name in only_with for setting in own):
             return None
@@ -200,6 +200,16 @@ def _head(span: Span, command: Span, source: Source) -> Span:
     name = command.path.rpartition("/")[2].encode()  # the script that is called or sourced here
     at = source.data.find(name)
     return source.span(at, at + len(name)) if at >= 0 else source.span(0, 0)
+
+
+def _in_order(item: ConfigObject, lineage: Lineage) -> list[Setting]:
+    """What is given, what constructors set in spite of it, and what is assigned to the made object."""
+    is_given = [item.kind == "call" and item.span.start <= each.span.start < item.span.end for each in item.settings]
+    if item.kind == "class":
+        return [*item.settings, *lineage.forced, *item.forced]
+    given = [each for each, inside in zip(item.settings, is_given, strict=True) if inside]
+    later = [each for each, inside in zip(item.settings, is_given, strict=True) if not inside]
+    return [*given, *lineage.forced, *later]
 
 
 def _callee(item: ConfigObject, source: Source) -> Span:

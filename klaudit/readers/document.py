@@ -182,7 +182,8 @@ class ConfigObject(Struct, frozen=True):
     dict or an object made by a call is given whole and, after it, key by key under dotted names.
 
     `arguments`: for `call` an Argument for each positional one, for `class` a FieldSpec for each field, for `arguments` an
-    ArgumentSpec for each option, for `overrides` a Word for each element.
+    ArgumentSpec for each option, for `overrides` a Word for each element.  `forced` is what the constructor of a `class` sets
+    whatever is given.
     """
 
     kind: Literal["call", "class", "assignments", "dict", "overrides", "arguments"]
@@ -194,6 +195,7 @@ class ConfigObject(Struct, frozen=True):
     open: tuple[str, ...] = ()
     arguments: tuple[Argument | FieldSpec | ArgumentSpec | Word, ...] = ()
     scope: str = ""
+    forced: tuple[Setting, ...] = ()
 
 
 class PythonDocument(Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from klaudit.readers.document import ConfigObject, FieldSpec
+from klaudit.readers.python.constructors import Constructed, constructed
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import ClassSite, Facts
 from klaudit.readers.python.objects import field_default
@@ -19,11 +20,20 @@ _NOT_FIELDS = frozenset({"ClassVar", "typing.ClassVar"})
 
 def read_classes(evaluator: Evaluator, facts: Facts) -> list[ConfigObject]:
     """Every class with defaults, and every class that derives from what is named like a config."""
-    return [made for site in facts.classes if (made := _class(evaluator, site)) is not None]
+    configs: set[str] = set()  # names of classes, each of which passes on to those that derive from it what a config is
+    found: list[ConfigObject] = []
+    for site in facts.classes:
+        bases = tuple(filter(None, (evaluator.qualified(base, site.place) for base in site.node.bases)))
+        is_config = any(base.endswith(_CONFIG_ENDINGS) or base in configs for base in bases)
+        if is_config:
+            configs.add(site.scope.name)
+        made = _class(evaluator, site, bases, constructed(evaluator, site, facts) if is_config else Constructed([], []))
+        if is_config or made.arguments:
+            found.append(made)
+    return found
 
 
-def _class(evaluator: Evaluator, site: ClassSite) -> ConfigObject | None:
-    bases = tuple(filter(None, (evaluator.qualified(base, site.place) for base in site.node.bases)))
+def _class(evaluator: Evaluator, site: ClassSite, bases: tuple[str, ...], made: Constructed) -> ConfigObject:
     pairs: list[Pair] = []
     fields: list[FieldSpec] = []
     for statement in site.node.body:
@@ -37,20 +47,18 @@ def _class(evaluator: Evaluator, site: ClassSite) -> ConfigObject | None:
             and isinstance(statement.targets[0], ast.Name)
         ):
             _field(evaluator, site, statement, statement.targets[0].id, statement.value, None, pairs, fields)
-    if not fields and not any(base.endswith(_CONFIG_ENDINGS) for base in bases):
-        return None
     module = evaluator.module
     span = module.span(module.start(site.node), module.end(site.node))
-    settings = settings_of(module, pairs)
     return ConfigObject(
         "class",
         site.scope.name,
-        settings,
+        settings_of(module, [*pairs, *made.defaults]),
         span,
         site.node.name,
         bases,
         arguments=tuple(fields),
         scope=site.place.scope.name,
+        forced=settings_of(module, made.forced),
     )
 
 

@@ -34,6 +34,7 @@ class Facts(Struct):
     texts: list[Site] = field(default_factory=list)
     classes: list[ClassSite] = field(default_factory=list)
     functions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, Place]] = field(default_factory=list)
+    constructors: list[Scope] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     aliases: list[tuple[str, ast.expr]] = field(default_factory=list)  # names bound to what other names may be
     imports: list[tuple[str, str]] = field(default_factory=list)

@@ -13,6 +13,7 @@ from klaudit.readers.python.scopes import Binding, BindingKind, Block, Place, Sc
 from klaudit.readers.python.syntax import Module
 
 _PASSED_ON = (ast.Name, ast.IfExp, ast.BoolOp, ast.Call)
+_CONSTRUCTORS = ("__init__", "__post_init__")
 _OPERATORS = {ast.Add: "+=", ast.BitOr: "|="}
 
 
@@ -212,6 +213,8 @@ class _Walker:
         for expression in (*node.decorator_list, *defaults):
             if expression is not None:
                 self._visit(expression, place)
+        if scope.kind == "class" and node.name in _CONSTRUCTORS:
+            self.facts.constructors.append(inner)
         self._push(node.body, inner, inner.root)
 
     def _class(self, node: ast.ClassDef, place: Place) -> None:
