@@ -13,7 +13,7 @@ from klaudit.cli.output import leads_out, view_of, write
 from klaudit.cli.parameters import Failure, Given, OneOf, scans, words
 from klaudit.cli.progress import shown_progress
 from klaudit.cli.session import Session
-from klaudit.fixes.migration import TARGETS, Request
+from klaudit.fixes.migration import TARGETS, Request, RequestError
 
 if TYPE_CHECKING:
     from klaudit.fixes.migration import Plan
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     default=TARGETS[0],
     show_default=True,
     help="The set-up to migrate to, where the framework has it.",
+)
+@click.option(
+    "--choice", default="", metavar="NAME", help="Of several ways to the target, the one of this name; all are listed."
 )
 @click.option(
     "--keep-std", is_flag=True, help="Leave group-std normalisation on and take the best set-up that remains with it."
@@ -69,6 +72,7 @@ def command(
     is_write: bool,
     unsafe: bool,
     target: str,
+    choice: str,
     keep_std: bool,
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
@@ -86,7 +90,7 @@ def command(
     if is_verified and find_spec("torch") is None:
         raise Failure("--verify needs PyTorch: pip install 'klaudit[tensor]'")
     session = Session.start(given, select=select, ignore=ignore)
-    request = Request(target, keep_std, unsafe)
+    request = Request(target, keep_std, unsafe, choice)
     ctx.exit(
         run(session, request, is_write=is_write, format_name=format_name, is_verified=is_verified, summary=summary)
     )
@@ -145,7 +149,7 @@ def _plan(session: Session, request: Request) -> Plan:
     with shown_progress(session.given.quiet) as progress:
         try:
             return plan(session.given.paths, session.configuration.options, request, progress)
-        except RulesError as error:
+        except (RulesError, RequestError) as error:
             raise Failure(str(error)) from None
 
 

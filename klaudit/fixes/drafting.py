@@ -23,6 +23,7 @@ from klaudit.scanner import Scanner
 # Findings that say of a set-up that it descends something else; the others are not mended by another placement or estimator.
 _MENDED = frozenset(
     {
+        "detached-loss-penalty",
         "k3-in-loss",
         "k3-in-reward",
         "k1-in-loss",
@@ -33,6 +34,10 @@ _MENDED = frozenset(
         "token-level-only",
     }
 )
+
+
+_WITHOUT_EFFECT = ("no-gradient", "ignored")
+_SWITCHED_ON = "so far the penalty has had no effect: this switches it on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class Drafter:
                 unchanged.append(Unchanged(resolution.setup, tuple(excuses), "; ".join(excuses.values())))
             match self._draft(path, at, resolution, rules) if rules else None:
                 case Draft() as draft:
+                    if any(term.verdict in _WITHOUT_EFFECT for term in resolution.setup.terms):
+                        draft.notes = (_SWITCHED_ON,)
                     draft.write(resolution, self._pages, {})
                     drafts.append(draft)
                 case Unchanged() as refused:

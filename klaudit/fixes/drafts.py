@@ -14,6 +14,7 @@ from klaudit.fixes.snapshot import Launches
 from klaudit.fixes.wish import Entry, Pages, Wish, wish
 from klaudit.frameworks.migrate import Change
 from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.rules import CodeChange
 from klaudit.model import Edit, Setup
 from klaudit.readers.source import UnreadableError
 
@@ -51,7 +52,7 @@ class Draft:
         change: Change,
         instead: tuple[str, ...],
     ) -> Draft:
-        title = change_text(change, resolution)
+        title = "; ".join(filter(None, (_code_text(change.recipe.code), change_text(change, resolution))))
         wanted = wish(change, resolution)
         return cls(path, at, resolution.setup, rules, change, title, instead, wanted, _config_files(resolution))
 
@@ -60,7 +61,8 @@ class Draft:
         base = next((files[path] for path in self.config_files if path in files), None)
         left = self.wish if base is None or base is self else self._without(base.wish, resolution)
         try:
-            self.edits, self.notes = edits_of(left, resolution, pages)
+            self.edits, notes = edits_of(left, resolution, pages, self.change.recipe.code)
+            self.notes = tuple(dict.fromkeys((*self.notes, *notes)))
             if base is not None and left is not self.wish:
                 self.edits = [*self.edits, *base.edits]
         except (CannotEditError, UnreadableError, UnicodeError) as error:
@@ -105,6 +107,7 @@ class Draft:
             names=self.names,
             amount=change.amount,
             notes=self.notes,
+            code=change.recipe.code,
         )
 
 
@@ -121,6 +124,14 @@ def write_together(drafts: Sequence[Draft], launches: Launches, pages: Pages) ->
             for draft in group:
                 draft.wish = united
                 draft.write(launches.of(draft.path, draft.at), pages, files)
+
+
+def _code_text(code: CodeChange | None) -> str:
+    """`GRPOConfig becomes RLOOConfig`."""
+    if code is None:
+        return ""
+    renamed = ", ".join(f"{old} becomes {new}" for old, new in code.classes.items())
+    return renamed or f"a subclass takes the place of {code.trainer}"
 
 
 def _config_files(resolution: Resolution) -> tuple[str, ...]:

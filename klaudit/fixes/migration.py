@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from klaudit.frameworks.rules import CodeChange
 from klaudit.model import Edit, Problem, Safety, Setup
 
 TARGETS = ("k1-in-reward", "k2-in-loss", "straight-through", "importance-weighted", "no-kl")
+
+
+class RequestError(ValueError):
+    """A request that names what no rule knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,7 @@ class Request:
     target: str = "k1-in-reward"
     keep_std: bool = False
     unsafe: bool = False
+    choice: str = ""  # of several ways to the target, which the rules give names
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Migration:
     amount: float | None
     after: Setup | None = None
     notes: tuple[str, ...] = ()
+    code: CodeChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from klaudit.configuration import Options
 from klaudit.discover import discover, list_files, locate
+from klaudit.fixes.choice import check_choice
 from klaudit.fixes.codemods.files import rewrite_files
 from klaudit.fixes.drafting import Drafter, Looked
 from klaudit.fixes.drafts import Draft, write_together
@@ -18,6 +19,7 @@ from klaudit.fixes.rereading import Reading, Rereader, reading
 from klaudit.fixes.snapshot import Launches, problem_of
 from klaudit.fixes.watched import WatchedTree
 from klaudit.fixes.wish import Pages
+from klaudit.frameworks.load import load_frameworks
 from klaudit.model import Problem
 from klaudit.scanner import Scanner
 
@@ -27,9 +29,10 @@ Progress = Callable[[int, int], None]
 def plan(paths: Sequence[str], options: Options, request: Request, progress: Progress | None = None) -> Plan:
     """The migrations of all launches below `paths` that have a selected finding.
 
-    Nothing is written.  Raises RulesError where the framework rules themselves are broken.
+    Nothing is written.  Raises RulesError where the framework rules themselves are broken, and RequestError.
     """
     with without_gc():
+        check_choice(request, load_frameworks(options.rules))
         targets = locate(paths, options)
         found = list_files(targets, options)
         tree = WatchedTree(targets.root, dict(targets.overlay))

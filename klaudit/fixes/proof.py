@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klaudit.fixes.migration import Migration
 from klaudit.fixes.rereading import Reading
-from klaudit.fixes.snapshot import Trained
+from klaudit.fixes.snapshot import Identity, Trained
+from klaudit.frameworks.rules import CodeChange
 from klaudit.model import Setup, Value
 
 Snapshot = Mapping[str, Reading]
@@ -39,7 +40,7 @@ def failures(
         olds, news = before[path].launches, now.launches
         if olds is news and path not in migrated:
             continue  # nothing that it draws on was edited
-        if [old.identity for old in olds] != [new.identity for new in news]:
+        if [_identity(old, wanted.get((path, at))) for at, old in enumerate(olds)] != [new.identity for new in news]:
             found.append(Failure(path, -1, "the file would no longer hold the same launches"))
             continue
         for at, (old, new) in enumerate(zip(olds, news, strict=True)):
@@ -70,8 +71,25 @@ def reached(after: Setup, target: str, amount: float | None) -> str:
     return ""
 
 
+def _identity(old: Trained, migration: Migration | None) -> Identity:
+    """What identifies a launch after its migration, which may have another class for it."""
+    if migration is None or migration.code is None or not migration.code.becomes:
+        return old.identity
+    code = migration.code
+    known = old.identity
+    return replace(
+        known, trainer=code.becomes, target=_renamed(known.target, code), symbol=_renamed(known.symbol, code)
+    )
+
+
+def _renamed(name: str, code: CodeChange) -> str:
+    above, dot, last = name.rpartition(".")
+    return above + dot + code.classes.get(last, last)
+
+
 def _unmet(migration: Migration, old: Trained, new: Trained) -> str:
-    why = reached(new.setup, migration.target, migration.amount)
+    is_in_code = migration.code is not None and migration.code.template
+    why = reached(new.setup, "no-kl" if is_in_code else migration.target, migration.amount)
     if why:
         return why
     if len(new.refusals) > len(old.refusals):

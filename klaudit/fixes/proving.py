@@ -9,6 +9,7 @@ from klaudit.fixes.commands import Commands
 from klaudit.fixes.drafts import Draft
 from klaudit.fixes.edits import apply, by_path, conflict
 from klaudit.fixes.migration import Migration
+from klaudit.fixes.outcome import outcome
 from klaudit.fixes.page import CannotEditError
 from klaudit.fixes.proof import Failure, Snapshot, failures
 from klaudit.fixes.rereading import Rereader
@@ -53,9 +54,9 @@ class Prover:
             after = self._rereader.all(self._contents(self._drafts))
             wrong = self._failures(self._drafts, after)
             if not wrong:
-                self._proven.migrations = [
-                    replace(each.migration(), after=after[each.path].launches[each.at].setup) for each in self._drafts
-                ]
+                for migration in (each.migration() for each in self._drafts):
+                    resolved = after[migration.path].launches[migration.at].setup
+                    self._proven.migrations.append(replace(migration, after=outcome(migration, resolved)))
                 self._proven.contents = self._contents(self._drafts)
                 self._proven.originals = {path: self._data(path) for path in self._proven.contents}
                 return self._proven

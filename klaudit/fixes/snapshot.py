@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.resolve import Resolution, resolve
@@ -13,7 +12,16 @@ from klaudit.readers.source import UnreadableError
 from klaudit.scanner import Scanner
 from klaudit.tree import TooLargeError
 
-Identity: TypeAlias = tuple[object, ...]
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    framework: str
+    trainer: str
+    kind: str
+    target: str
+    config_name: str
+    symbol: str
+    assumes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ READING = (UnreadableError, TooLargeError, OSError, RecursionError)
 
 
 def _identity(launch: Launch) -> Identity:
-    return (
+    return Identity(
         launch.framework.id,
         launch.trainer.id,
         launch.kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from klaudit.frameworks.resolve import Effective, Resolution, TermState
-from klaudit.frameworks.rules import Plain, Recipe
+from klaudit.frameworks.rules import CodeChange, Plain, Recipe
 from klaudit.model import Value
 
 
@@ -21,6 +21,11 @@ class Change(Struct, frozen=True):
     amount: float | None = None  # the coefficient in force, None where it is unknown
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the launch is such a set-up already."""
+        return not (self.write or self.remove or self.recipe.code)
+
+    @property
     def explanation(self) -> str:
         return self.recipe.explanation or self.recipe.why
 
@@ -31,9 +36,13 @@ class Impossible(Struct, frozen=True):
     why: str
 
 
-def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Change | Impossible | None:
-    """The change that takes the launch to `target`; None where the rules know no recipe for it."""
-    recipes = [recipe for recipe in resolution.launch.trainer.recipes if recipe.target == target]
+def change(
+    resolution: Resolution, target: str, *, keep_std: bool = False, choice: str = ""
+) -> Change | Impossible | None:
+    """The change that takes the launch to `target`, of several ways the one called `choice`; None where the rules know no recipe."""
+    recipes = [
+        each for each in resolution.launch.trainer.recipes if each.target == target and each.choice in ("", choice)
+    ]
     recipe, known, _ = resolution.first(recipes)
     if not isinstance(recipe, Recipe) or known is None:
         return None
@@ -52,6 +61,8 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
         carried = (resolution.spelling(recipe.coefficient), term.coefficient)
     if recipe.coefficient and term is not None and term.term.coefficient is not None:
         _write(resolution, write, recipe.coefficient, term.term.coefficient)
+    if recipe.code is not None:
+        _change_class(resolution, recipe, recipe.code, write, remove)
     rescued = []
     if not keep_std and _would_be_normalised(resolution):
         for id, value in recipe.group_std.items():
@@ -68,6 +79,18 @@ def change(resolution: Resolution, target: str, *, keep_std: bool = False) -> Ch
     )
 
 
+def _change_class(
+    resolution: Resolution, recipe: Recipe, code: CodeChange, write: dict[str, Plain], remove: list[str]
+) -> None:
+    """What another class must be told, because its default is another one, and what it must not be told."""
+    given = resolution.launch.configuration.given
+    if code.becomes and recipe.coefficient and not given(resolution.spelling(recipe.coefficient)):
+        write[resolution.spelling(recipe.coefficient)] = resolution[recipe.coefficient].value
+    write |= {name: value for name, value in code.written_out.items() if not given(name)}
+    dropped = (name for each in code.dropped if resolution.version in each.versions for name in each.names)
+    remove += [name for name in dropped if given(name)]
+
+
 def best_change(resolution: Resolution) -> Change | Impossible | None:
     """To k1 in the reward if there is a way, else what comes closest; the first refusal where there is none."""
     refusal: Impossible | None = None
@@ -76,7 +99,7 @@ def best_change(resolution: Resolution) -> Change | Impossible | None:
             case Impossible() as impossible:
                 refusal = refusal or impossible
             case Change() as found:  # with nothing to change this is such a set-up, and the targets below are no better
-                return found if found.write or found.remove else refusal
+                return refusal if found.is_empty else found
     return refusal
 
 

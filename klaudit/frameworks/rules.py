@@ -149,12 +149,39 @@ class Fault(Case, frozen=True):
     instead: str = ""
 
 
+class Dropped(Case, frozen=True):
+    """Arguments that the class which takes another's place does not know in these versions."""
+
+    names: tuple[str, ...] = ()
+
+
+class CodeChange(Struct, frozen=True):
+    """What must change in the Python code that makes a trainer, by the last names of classes.
+
+    `trainer` is called there once with the configuration; `classes` are renamed, and `becomes` is then the id of the trainer in the
+    rules.  `dropped` are arguments of the configuration, `refused` arguments of the trainer, that the new classes do not take.
+    `template` is a file of rules/templates with one class, which is put before the call and takes the trainer's place; the coefficient
+    is given to it as `coefficient`, and the set-up is then what the template's class makes of it.
+    """
+
+    trainer: str
+    classes: Mapping[str, str] = field(default_factory=dict)
+    becomes: str = ""
+    dropped: tuple[Dropped, ...] = ()
+    refused: tuple[str, ...] = ()
+    written_out: Mapping[str, Plain] = field(
+        default_factory=dict
+    )  # arguments whose default is another one in the new class
+    template: str = ""
+    coefficient: str = ""
+
+
 class Recipe(Case, frozen=True):
     """How to get from a biased set-up to `target`, in settings (by id; the spelling follows the version).  First that holds counts.
 
     `set` gives new values, `coefficient` the setting that takes over the coefficient in force, `remove` settings that become dead or
     forbidden, `group_std` the further settings that keep the penalty out of group-std normalisation.  `impossible` says why there is
-    no such recipe here, and what can be done instead.
+    no such recipe here, and what can be done instead.  A recipe with a name for `choice` counts only where the user makes that choice.
     """
 
     target: Literal["k1-in-reward", "k2-in-loss", "straight-through", "importance-weighted", "no-kl"] = "k1-in-reward"
@@ -165,6 +192,8 @@ class Recipe(Case, frozen=True):
     safety: Literal["safe", "unsafe"] = "safe"
     explanation: str = ""
     impossible: str = ""
+    choice: str = ""
+    code: CodeChange | None = None
 
 
 class EntryPoint(Case, frozen=True):
