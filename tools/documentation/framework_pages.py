@@ -50,7 +50,7 @@ def _page(framework: Framework) -> Iterator[str]:
         ("a fork of", code(framework.derived_from) if framework.derived_from else ""),
         ("known by these files in a tree", ", ".join(map(code, framework.vendored.markers))),
     ]
-    yield table(("", ""), [fact for fact in facts if fact[1]])
+    yield "".join(f"- {name}: {told}\n" for name, told in facts if told)
     yield "Versions are in the order of PEP 440; where no range is given a fact holds for all of them.\n"
     for trainer in framework.trainers:
         yield from _trainer(trainer)
@@ -92,7 +92,7 @@ def _starts(trainer: Trainer) -> str:
         own = [f"a script of its own that uses {code(name)}" for name in point.uses]
         rows.append(
             (
-                ", ".join([*map(code, started), *own]),
+                "<br>".join([*map(code, started), *own]),
                 point.system,
                 code(f"{point.folder}/{point.config}" if point.folder else point.config) if point.config else "",
                 when(point.when, point.versions, trainer),
@@ -105,9 +105,9 @@ def _starts(trainer: Trainer) -> str:
 def _configs(trainer: Trainer) -> str:
     rows = (
         (
-            ", ".join(map(code, c.all_of)),
-            ", ".join(map(code, c.any_of)),
-            ", ".join(map(code, c.none_of)),
+            "<br>".join(map(code, c.all_of)),
+            "<br>".join(map(code, c.any_of)),
+            "<br>".join(map(code, c.none_of)),
             when(c.when, c.versions, trainer),
         )
         for c in trainer.config_files
@@ -116,7 +116,7 @@ def _configs(trainer: Trainer) -> str:
 
 
 def _classes(trainer: Trainer) -> str:
-    rows = ((", ".join(map(code, c.names)), when(c.when, c.versions, trainer)) for c in trainer.classes)
+    rows = (("<br>".join(map(code, c.names)), when(c.when, c.versions, trainer)) for c in trainer.classes)
     return table(("class", "when"), rows)
 
 

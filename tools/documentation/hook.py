@@ -28,7 +28,7 @@ SECTIONS = {"Rules": "rules/index.md", "Frameworks": "frameworks/index.md"}
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """The navigation's sections of made pages get their pages."""
     lists = {
-        "Rules": [{entry.id: rule_pages.path_of(entry)} for entry in catalogue.load()],
+        "Rules": [{f"{entry.id} {entry.name}": rule_pages.path_of(entry)} for entry in catalogue.load()],
         "Frameworks": [{each.title: framework_pages.path_of(each)} for each in load_frameworks()],
     }
     config.nav = list(_filled(config.nav or [], lists))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from documentation import plots
@@ -16,6 +17,7 @@ _GROUPS = {
     "KLA3": "Code: losses and rewards written by hand",
     "KLA4": "Policy: what a repository has decided",
 }
+_RULE = re.compile(r"\bKLA\d{3}\b")
 _PLOTS = {
     "k3-in-loss": ("k3-in-loss", "k1-in-reward"),
     "k3-in-reward": ("k3-in-reward", "k1-in-reward"),
@@ -62,11 +64,11 @@ def _parts(entry: Entry) -> Iterator[str]:
     yield f"# {entry.id} {entry.name} {{: #{entry.name} }}\n"
     yield f"**{marked(entry.summary)}**\n"
     yield f"{entry.severity} by default, since {entry.since}. In a configuration {code(entry.id)} or {code(entry.name)}.\n"
-    yield f"## Why {{: #why }}\n\n{paragraphs(entry.why)}"
+    yield f"## Why {{: #why }}\n\n{_crossed(entry.why, entry)}"
     if entry.name in _PLOTS:
         yield plots.of(_PLOTS[entry.name])
         yield "Solid: the score weight. Dashed: w(d) = d, that of KL(pi||ref). See [the theory](../theory.md).\n"
-    yield f"## What to do {{: #fix }}\n\n{paragraphs(entry.fix)}"
+    yield f"## What to do {{: #fix }}\n\n{_crossed(entry.fix, entry)}"
     if entry.examples:
         yield "## Examples {: #examples }\n"
     for example in entry.examples:
@@ -74,6 +76,12 @@ def _parts(entry: Entry) -> Iterator[str]:
     if entry.references:
         yield "## References {: #references }\n"
         yield "\n".join(f"- {linked(reference)}" for reference in entry.references) + "\n"
+
+
+def _crossed(text: str, entry: Entry) -> str:
+    """Paragraphs in which other findings are links to their pages."""
+    known = set(catalogue.names().values()) - {entry.id}
+    return _RULE.sub(lambda found: f"[{found[0]}]({found[0]}.md)" if found[0] in known else found[0], paragraphs(text))
 
 
 def _example(example: Example) -> Iterator[str]:
