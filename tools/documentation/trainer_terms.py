@@ -79,7 +79,7 @@ def _term(term: TermRule, trainer: Trainer) -> Iterator[str]:
         ]
     if term.source:
         rows.append(("where", "", "", prose(term.source)))
-    yield table(("", "is", "when", "source"), rows)
+    yield table(("of this term", "is", "when", "source"), rows)
 
 
 def _on(term: TermRule, trainer: Trainer) -> str:

@@ -14,6 +14,7 @@ from klaudit.reports.html.words import place, provenance, remark, sentence, seve
 from klaudit.reports.view import View
 
 _SEVERITIES = ("error", "warning", "note")
+_OF_GRADIENTS = ("KLA1", "KLA201", "KLA3", "KLA401")  # findings that a score weight explains
 _MOST_SETUPS = 12  # that a finding links to
 
 
@@ -63,7 +64,7 @@ def _body(
         remark("Rule", element("a", f"About {finding.rule}", href=f"#{finding.rule}")),
         remark("Fingerprint", element("code", finding.fingerprint) if finding.fingerprint else None),
     )
-    if setup is not None and finding.rule.startswith("KLA1"):
+    if setup is not None and finding.rule.startswith(_OF_GRADIENTS):
         yield figure(setup, shapes)
     yield excerpts.of(finding.span, finding.related, finding.severity)
     yield provenance(finding.related, setup, view, finding.span.path)
