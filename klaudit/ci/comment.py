@@ -107,7 +107,7 @@ class Comments(Struct, frozen=True):
 
 def comment(comments: Comments, report: str, bot: str = BOT, *, is_clean: bool = False) -> str:
     """Shows the report; a clean one only where an earlier comment has to be corrected.  Returns what was done."""
-    text = f"{MARKER}\n{report}"
+    text = report if report.startswith(MARKER) else f"{MARKER}\n{report}"
     if len(text) > _LONGEST:
         text = text[:_LONGEST].rpartition("\n")[0] + _CUT
     earlier = comments.own(bot)

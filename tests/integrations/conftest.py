@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from actions_runner import Run
-from scratch import LAUNCH, MODULES, Project, trap
+
+from tests.integrations.actions_runner import Run
+from tests.integrations.scratch import LAUNCH, MODULES, Project, trap
 
 
 @pytest.fixture(scope="session")

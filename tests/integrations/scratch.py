@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from actions_runner import Run, Step
+from tests.integrations.actions_runner import Run, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / "action.yml"

@@ -15,6 +15,7 @@ import pytest
 
 from klaudit.ci import comment
 from klaudit.ci.comment import BOT, MARKER, Comments, main
+from klaudit.reports.markdown import MARK
 
 PULL_REQUEST = "7"
 TOKEN = "a-secret"
@@ -149,6 +150,12 @@ def test_a_token_of_another_bot_finds_its_own(github: GitHub, tmp_path: Path) ->
     github.write("gate[bot]", f"{MARKER}\nold")
     assert run(github, tmp_path, "new", KLAUDIT_BOT="gate[bot]") == 0
     assert github.texts("gate[bot]") == [f"{MARKER}\nnew"]
+
+
+def test_the_marker_is_that_of_the_report(github: GitHub, tmp_path: Path) -> None:
+    assert MARKER == MARK
+    assert run(github, tmp_path, f"{MARK}\nnew") == 0
+    assert github.texts() == [f"{MARKER}\nnew"]
 
 
 @pytest.mark.parametrize("status", [403, 404])

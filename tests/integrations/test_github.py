@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from actions_runner import Run, Step
-from scratch import ACTION, LAUNCH, MODULES, ROOT, Project, trap
 
 from klaudit.init.proposal import template
+from tests.integrations.actions_runner import Run, Step
+from tests.integrations.scratch import ACTION, LAUNCH, MODULES, ROOT, Project, trap
 
 WORKFLOW = ROOT / ".github" / "workflows" / "klaudit.yml"
 

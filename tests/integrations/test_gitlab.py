@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from actions_runner import Run
-from scratch import LAUNCH, Project
 
 from klaudit import __version__
 from klaudit.init.proposal import template
+from tests.integrations.actions_runner import Run
+from tests.integrations.scratch import LAUNCH, Project
 
 JOB = yaml.safe_load(template("gitlab.yml"))["klaudit"]
 
