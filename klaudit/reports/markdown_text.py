@@ -7,30 +7,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
 
 from klaudit.reports.visible import visible
+
+_Kind: TypeAlias = Literal["word", "code", "quoted"]
 
 _WORD = re.compile(r"\(*(?:[A-Za-z]+(?:['-][A-Za-z]+)*|k[123])\)*[,.;:]?")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?[,.;:%]?")
 _COMMIT = re.compile(r"[0-9a-f]{7,}")  # forges make links of these
+_TOKEN = re.compile(r"\(*`[^`]+`[).,;:]*(?!\S)|\S+")
+_QUOTED = re.compile(r"\(*`[^`]+`[).,;:]*")
 _OPERATOR = re.compile(r"[=+*/<>-]+")
 _TICKS = re.compile("`+")
 
 
 def words(text: str, *, in_table: bool = True) -> str:
-    """Prose on one line that may quote anything: words and numbers as they are, all else as code."""
-    runs: list[tuple[bool, list[str]]] = []
-    for token in visible(text).split(" "):
-        if not token:
-            continue
-        is_code, run = runs[-1] if runs else (False, [])
-        goes_on = is_code and ((_is_code(token) and not token.startswith("(")) or _is_operand(token, run[-1]))
-        if goes_on or (run and not is_code and not _is_code(token)):
+    """Prose on one line that may quote anything: words and numbers as they are, all else as code, as is what stands in backticks."""
+    runs: list[tuple[_Kind, list[str]]] = []
+    for token in _TOKEN.findall(visible(text)):
+        kind = _kind(token)
+        before, run = runs[-1] if runs else (None, [])
+        if (before == "code" and _goes_on(run[-1], token, kind)) or before == kind == "word":
             run.append(token)
         else:
-            runs.append((_is_code(token), [token]))
-    told = [(is_code, " ".join(run)) for is_code, run in runs]
-    return " ".join(_code_in_prose(run, in_table) if is_code else run for is_code, run in told)
+            runs.append((kind, [token]))
+    return " ".join(" ".join(run) if kind == "word" else _code_in_prose(" ".join(run), in_table) for kind, run in runs)
 
 
 def code(text: str, *, in_table: bool = True) -> str:
@@ -54,16 +56,19 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _is_code(token: str) -> bool:
+def _kind(token: str) -> _Kind:
+    if len(token) > 1 and _QUOTED.fullmatch(token):
+        return "quoted"
     is_plain = _WORD.fullmatch(token) or _NUMBER.fullmatch(token)
-    return not is_plain or _COMMIT.fullmatch(token.strip("().,;:")) is not None
+    return "word" if is_plain and not _COMMIT.fullmatch(token.strip("().,;:")) else "code"
 
 
-def _is_operand(token: str, before: str) -> bool:
-    """Whether a number or letter goes on with a formula: `w(d) = 1 - exp(-d)` is one."""
-    return _OPERATOR.fullmatch(before) is not None and (
-        len(token.rstrip(",.;:")) == 1 or bool(_NUMBER.fullmatch(token))
-    )
+def _goes_on(before: str, token: str, kind: _Kind) -> bool:
+    """Whether code goes on with a token; `w(d) = 1 - exp(-d)` is one, with its number."""
+    if kind == "code":
+        return not token.startswith("(") and not before.endswith(";")
+    is_operand = len(token.rstrip(",.;:")) == 1 or _NUMBER.fullmatch(token) is not None
+    return kind == "word" and is_operand and _OPERATOR.fullmatch(before) is not None
 
 
 def _code_in_prose(text: str, in_table: bool) -> str:
@@ -76,4 +81,6 @@ def _code_in_prose(text: str, in_table: bool) -> str:
     )  # `exp(-d)` keeps its own
     inner, after = inner + after[:own], after[own:]
     before = text[: len(text) - len(opened)]
+    if len(inner) > 2 and inner[0] == inner[-1] == "`" and "`" not in inner[1:-1]:
+        inner = inner[1:-1]
     return f"{before}{code(inner, in_table=in_table)}{after}" if inner else code(text, in_table=in_table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from klaudit.readers.source import Source
 from klaudit.reports.view import View
 
 _BOM = "\ufeff"
+_WORD = re.compile(rb"\w|[^\x00-\x7f]")
 
 
 class Region(Struct, frozen=True):
@@ -40,18 +42,24 @@ def uri(path: str) -> str:
 
 
 def region(span: Span, source: Source | None) -> Region:
-    """The part of a span that lies on its first line: alerts are shown where all their lines were changed."""
-    if source is None or span.start > len(source.data):  # gone or changed since it was read
+    """The part of a span that lies on its first line with a word: alerts are shown where all their lines were changed."""
+    if source is None or span.end > len(source.data):  # gone or changed since it was read
         end = span.end_column if span.end_line == span.line else span.column + 1
         return Region(span.line, span.column, span.line, max(end, span.column))
-    start, stop = _line(source.data, span.start)
-    if span.end > stop:
-        first = source.data[span.start : stop].rstrip()
-        end = span.start + len(first.removesuffix(b"\\").rstrip())  # without the mark that goes on to the next line
+    line, start, end = span.line, span.start, span.end
+    parts = source.data[span.start : span.end].split(b"\n")
+    for number, part in enumerate(parts):
+        if _WORD.search(part):  # a bracket alone says little
+            line = span.line + number
+            start += len(part) - len(part.lstrip())
+            goes_on = b"\\" if number + 1 < len(parts) else b""
+            end = start + len(part.strip().removesuffix(goes_on).rstrip())
+            break
+        start += len(part) + 1
     else:
-        end = span.end
-    column = units(source.data, start, span.start) + 1
-    return Region(span.line, column, span.line, column + units(source.data, span.start, end))
+        start, end = span.start, min(span.end, _line(source.data, span.start)[1])
+    column = units(source.data, _line(source.data, start)[0], start) + 1
+    return Region(line, column, line, column + units(source.data, start, end))
 
 
 def exact_region(start: int, end: int, source: Source) -> Region:

@@ -27,7 +27,8 @@ class Results:
         self._view = view
         self._lines: dict[str, set[int]] = {}
         for finding in findings:
-            self._lines.setdefault(finding.span.path, set()).add(finding.span.line)
+            line = region(finding.span, view.source(finding.span.path)).line
+            self._lines.setdefault(finding.span.path, set()).add(line)
         self._hashes: dict[str, dict[int, str]] = {}
 
     def row(self, finding: Finding, withheld: Withheld | None = None) -> Json:
@@ -77,12 +78,13 @@ class Results:
 
     def _fingerprints(self, finding: Finding) -> Json:
         span = finding.span
+        place = region(span, self._view.source(span.path))
         if span.path not in self._hashes:
             source = self._view.source(span.path)
             lines = self._lines[span.path]
             self._hashes[span.path] = line_hashes(source.data, lines, max(lines)) if source is not None else {}
         prints: dict[str, Json] = {"klaudit/v1": whole(finding.fingerprint)} if finding.fingerprint else {}
-        if line := self._hashes[span.path].get(span.line):
+        if line := self._hashes[span.path].get(place.line):
             prints["primaryLocationLineHash"] = line
         return prints
 

@@ -43,7 +43,10 @@ def test_columns_count_utf_16_units_and_no_byte_order_mark(text: str, part: str,
         ("x --kl \\\n   0.1", "--kl \\\n   0.1", Region(1, 3, 1, 7)),
         ("f(\n  beta=1,\n)", "f(\n  beta=1,\n)", Region(1, 1, 1, 3)),
         ("f(  \r\n 1)", "f(  \r\n 1)", Region(1, 1, 1, 3)),
-        ("a\nb", "\nb", Region(1, 2, 1, 2)),
+        ("a\nb", "\nb", Region(2, 1, 2, 2)),
+        ("c = [\n    'a', \n  'b']", "[\n    'a', \n  'b']", Region(2, 5, 2, 9)),
+        ("x [\n ]", "[\n ]", Region(1, 3, 1, 4)),
+        ("kl=1\\", "kl=1\\", Region(1, 1, 1, 6)),
     ],
 )
 def test_of_several_lines_the_first_is_told_without_what_goes_on(text: str, part: str, expected: Region) -> None:
