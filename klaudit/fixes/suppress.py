@@ -91,7 +91,7 @@ def _annotated(source: Source, findings: list[Finding], reason: str) -> bytes:
         raise CannotEditError("the file is not UTF-8, so the reason must be ASCII")
     pieces = pieces_of(source)
     rules: dict[_Place, set[str]] = {}
-    findings = [_placed(finding, source.data) for finding in findings]
+    findings = [_placed(finding, source, pieces) for finding in findings]
     for finding in findings:
         rules.setdefault(_place(pieces, finding), set()).add(finding.rule)
     page = None if all(piece.source is source for piece in pieces) else _page(source)
@@ -112,8 +112,8 @@ def _page(source: Source) -> Page | None:
 # --- where a comment goes ------------------------------------------------------------------------------------------------------------
 
 
-def _placed(finding: Finding, data: bytes) -> Finding:
-    start, end = bytes_of(finding.span, data)
+def _placed(finding: Finding, source: Source, pieces: list[Piece]) -> Finding:
+    start, end = bytes_of(finding.span, source, pieces)
     return replace(finding, span=replace(finding.span, start=start, end=end))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -22,15 +23,21 @@ _LIST = re.compile(r"[ \t]*\[([^\]]*)(\]?)")
 _NAME = re.compile(r"[^\s,]+")
 _BEFORE_REASON = re.compile(r"[ \t]*(?:--|[-:\u2013\u2014])?[ \t]*")
 _LONGEST_SHOWN = 60
+_MOST_NAMES = 100
 
 
 class Named(Struct, frozen=True):
-    """A rule as the comment writes it, at `start`..`end` of the comment; `rule` is its id, empty where `problem` says what is wrong."""
+    """A rule as the comment writes it, at `start`..`end` of the comment; `rule` is its id, empty where a comment cannot name it."""
 
     start: int
     end: int
+    word: str
     rule: str
-    problem: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Why a comment cannot name this; empty where it can."""
+        return "" if self.rule else _problem(self.word)
 
 
 class Directive(Struct, frozen=True):
@@ -67,7 +74,10 @@ def _directive(comment: str, start: int, at: int, stop: int) -> Directive:
     found = _LIST.match(comment, word.end(), stop)
     if found is not None and not found[2]:
         return Directive(start, end, problem=f"the `]` after `{verb}[` is missing")
-    names = tuple(_named(match) for match in _NAME.finditer(comment, *found.span(1))) if found is not None else ()
+    matches = islice(_NAME.finditer(comment, *found.span(1)), _MOST_NAMES + 1) if found is not None else ()
+    names = tuple(map(_named, matches))
+    if len(names) > _MOST_NAMES:
+        return Directive(start, end, problem=f"it names more than {_MOST_NAMES} rules")
     if not names and verb != "ignore-end":
         return Directive(start, end, problem=f"it names no rule: write `klaudit: {verb}[KLA101] and why`")
     reason = comment[found.end() if found is not None else word.end() : end]
@@ -76,22 +86,21 @@ def _directive(comment: str, start: int, at: int, stop: int) -> Directive:
 
 
 def _named(match: re.Match[str]) -> Named:
-    rule, problem = _rule(match.group())
-    return Named(match.start(), match.end(), rule, problem)
-
-
-def _rule(word: str) -> tuple[str, str]:
-    """The id that a word names, or what is wrong with it.  Prefixes are refused: they would also hide what later rules find."""
+    word = match.group()
     known = catalogue.names()
-    ids = known.values()
-    rule = known.get(word) or (word.upper() if word.upper() in ids else "")
+    rule = known.get(word) or word.upper()
+    return Named(match.start(), match.end(), word, rule if rule in known.values() and rule not in META else "")
+
+
+def _problem(word: str) -> str:
+    """What is wrong with a word that is no rule.  Prefixes are refused: they would also hide what later rules find."""
+    known = catalogue.names()
+    rule = known.get(word) or word.upper()
     if rule in META:
-        return "", f"{rule} is about comments, and no comment suppresses it: `ignore` and `per-file-ignores` do"
-    if rule:
-        return rule, ""
-    if any(each.startswith(word.upper()) for each in ids) or word.upper() == "ALL":
-        return "", f"`{_short(word)}` is many rules: name each one"
-    return "", f"unknown rule `{_short(word)}`{did_you_mean(word[:_LONGEST_SHOWN], [*known, *ids])}"
+        return f"{rule} is about comments, and no comment suppresses it: `ignore` and `per-file-ignores` do"
+    if rule == "ALL" or any(each.startswith(rule) for each in known.values()):
+        return f"`{_short(word)}` is many rules: name each one"
+    return f"unknown rule `{_short(word)}`{did_you_mean(word[:_LONGEST_SHOWN], [*known, *known.values()])}"
 
 
 def _short(text: str) -> str:

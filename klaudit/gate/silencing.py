@@ -41,7 +41,8 @@ class Silencer:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.suppressions = list(_blocks(_read(source)))
+        self._pieces = pieces_of(source)
+        self.suppressions = list(_blocks(_read(self._pieces)))
         self._by_rule: dict[str, _Intervals] = {}
         by_rule: dict[str, list[tuple[int, int, Suppression]]] = {}
         for suppression in self.suppressions:
@@ -55,7 +56,7 @@ class Silencer:
         intervals = self._by_rule.get(finding.rule)
         if intervals is None:
             return []
-        found = list(intervals.meeting(*bytes_of(finding.span, self.source.data)))
+        found = list(intervals.meeting(*bytes_of(finding.span, self.source, self._pieces)))
         launch = finding.launch
         # in a tree of keys the launch stands for the file, which its first entry does not
         if launch is not None and launch.path == finding.span.path and not launch.path.lower().endswith(_TREES):
@@ -63,11 +64,14 @@ class Silencer:
         return list({id(suppression): suppression for suppression in found}.values())
 
 
-def bytes_of(span: Span, data: bytes) -> Range:
-    """Bytes of a finding's place in a file; the whole line where a reader knew no more than that."""
-    if span.end > span.start or span.start > 0 or span.line == 1:
+def bytes_of(span: Span, source: Source, pieces: list[Piece]) -> Range:
+    """Bytes of a finding's place in a file: the whole line where a reader knew no more than that, the first entry for a file as a whole."""
+    if span.end > 0:
         return span.start, span.end
-    lines = data.split(b"\n", span.line)
+    if span.line == 1:
+        first = next((unit for piece in pieces[:1] if (unit := piece.first) is not None), (0, 0))
+        return _in_file(pieces[0], first) if pieces else first
+    lines = source.data.split(b"\n", span.line)
     start = sum(len(line) + 1 for line in lines[: span.line - 1])
     return start, start + (len(lines[span.line - 1]) if span.line <= len(lines) else 0)
 
@@ -92,9 +96,8 @@ class _Intervals:
             at -= 1
 
 
-def _read(source: Source) -> Iterator[Suppression]:
+def _read(pieces: list[Piece]) -> Iterator[Suppression]:
     """The directives of a file in order of writing, each with what its comment is about."""
-    pieces = pieces_of(source)
     found: dict[int, tuple[Piece, Range]] = {}
     for piece in pieces:
         for comment in piece.comments:

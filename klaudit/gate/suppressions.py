@@ -16,6 +16,7 @@ from klaudit.model import Finding, Report, Severity, Withheld
 from klaudit.policy import SEVERITIES
 
 _MOST_SHOWN = 5  # rules of one comment in a message
+_MOST_A_FILE = 1_000
 
 
 def hold(report: Report, gate: Gate) -> Report:
@@ -36,11 +37,21 @@ def hold(report: Report, gate: Gate) -> Report:
         withheld.append(_withheld(each, found))
     told: list[Finding] = []
     remaining = _by_place(kept)
+    unused = _Unused(report, gate, remaining)
     for path, silencer in silencers.of(gate.marked):
+        count = 0
         for suppression in silencer.suppressions:
-            told += _faults(suppression, remaining)
-            told += _unused(suppression, path, report, gate, remaining)
-            told += _without_reason(suppression, require=gate.options.require_reasons)
+            more = [
+                *_faults(suppression),
+                *unused.of(suppression, path),
+                *_without_reason(suppression, require=gate.options.require_reasons),
+            ]
+            count += len(more)
+            if count > _MOST_A_FILE:
+                message = f"more than {_MOST_A_FILE:,} comments of this file are wrong: the others are left out"
+                told.append(_finding("unused-suppression", suppression, message, "warning"))
+                break
+            told += more
     report = replace(report, findings=tuple(kept), withheld=(*report.withheld, *withheld))
     return with_findings(report, told, gate)
 
@@ -63,39 +74,49 @@ def _by_place(findings: Iterable[Finding]) -> _Places:
     return places
 
 
-def _faults(suppression: Suppression, remaining: _Places) -> Iterator[Finding]:
+def _faults(suppression: Suppression) -> Iterator[Finding]:
     """What is wrong with the comment itself."""
-    directive, told = suppression.directive, []
-    if suppression.problem:
-        told.append(suppression.problem)
-    problems = [name.problem for name in directive.names if name.problem]
-    told += problems[:_MOST_SHOWN]
-    if len(problems) > _MOST_SHOWN:
-        told.append(f"{len(problems) - _MOST_SHOWN:,} more rules that are none")
+    wrong = [name for name in suppression.directive.names if not name.rule]
+    told = [suppression.problem] if suppression.problem else []
+    told += [name.problem for name in wrong[:_MOST_SHOWN]]
+    if len(wrong) > _MOST_SHOWN:
+        told.append(f"{len(wrong) - _MOST_SHOWN:,} more")
     if told:
-        nothing = "suppresses nothing" if suppression.problem or not directive.rules else "suppresses less than it says"
-        yield _finding("unused-suppression", suppression, f"this comment {nothing}: {'; '.join(told)}", "warning")
+        is_lost = suppression.problem or not suppression.directive.rules
+        what = "suppresses nothing" if is_lost else "suppresses less than it says"
+        yield _finding("unused-suppression", suppression, f"this comment {what}: {'; '.join(told)}", "warning")
 
 
-def _unused(suppression: Suppression, path: str, report: Report, gate: Gate, remaining: _Places) -> Iterator[Finding]:
-    """Rules that find nothing where the comment holds, as far as this scan can tell."""
-    if suppression.problem or suppression.directive.verb == "ignore-end" or gate.options.frameworks:
-        return
-    if any(problem.path == path for problem in report.errors):
-        return
-    selection, by_id = Selection(gate.options, gate.tree.root), {id: name for name, id in catalogue.names().items()}
-    unused = [
-        rule
-        for rule in sorted(suppression.directive.rules - suppression.used)
-        if selection.wants(rule, by_id[rule], path)
-    ]
-    if unused:
-        shown = ", ".join(unused[:_MOST_SHOWN]) + (", ..." if len(unused) > _MOST_SHOWN else "")
-        near = [line for rule in unused for line in remaining.get((path, rule), ())]
-        hint = ""
-        if near:
-            hint = f"; the nearest one is on line {min(near, key=lambda line: abs(line - suppression.span.line))}"
-        yield _finding("unused-suppression", suppression, f"no {shown} to suppress here{hint}")
+class _Unused:
+    """Says which rules find nothing where a comment holds, as far as this scan can tell."""
+
+    def __init__(self, report: Report, gate: Gate, remaining: _Places) -> None:
+        self._is_partial = bool(gate.options.frameworks)
+        self._unread = {problem.path for problem in report.errors}
+        self._selection = Selection(gate.options, gate.tree.root)
+        self._names = {rule: name for name, rule in catalogue.names().items()}
+        self._remaining = remaining
+
+    def of(self, suppression: Suppression, path: str) -> Iterator[Finding]:
+        if (
+            suppression.problem
+            or suppression.directive.verb == "ignore-end"
+            or self._is_partial
+            or path in self._unread
+        ):
+            return
+        unused = [
+            rule
+            for rule in sorted(suppression.directive.rules - suppression.used)
+            if self._selection.wants(rule, self._names[rule], path)
+        ]
+        if unused:
+            shown = ", ".join(unused[:_MOST_SHOWN]) + (", ..." if len(unused) > _MOST_SHOWN else "")
+            near = [line for rule in unused for line in self._remaining.get((path, rule), ())]
+            hint = ""
+            if near:
+                hint = f"; the nearest one is on line {min(near, key=lambda line: abs(line - suppression.span.line))}"
+            yield _finding("unused-suppression", suppression, f"no {shown} to suppress here{hint}")
 
 
 def _without_reason(suppression: Suppression, *, require: bool) -> Iterator[Finding]:

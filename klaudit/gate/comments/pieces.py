@@ -72,6 +72,11 @@ class Piece:
         """Where the line begins on which the unit does."""
         return self.data.rfind(b"\n", 0, unit[0]) + 1
 
+    @property
+    def first(self) -> Range | None:
+        """The first unit, None where there is none."""
+        return self._units[0] if self._units else None
+
     def statements(self) -> list[bytes]:
         """The text of all units, without what stands between them."""
         return [self.data[start:end] for start, end in self._units]

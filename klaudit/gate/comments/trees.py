@@ -87,9 +87,10 @@ def _outside(data: bytes, scalars: list[Range]) -> Iterator[Range]:
         line, end = data.rfind(b"\n", 0, mark) + 1, data.find(b"\n", mark)
         end = len(data) if end == -1 else end
         at = end
-        for match in _HASH.finditer(data, line, mark):
+        for match in _HASH.finditer(data, line, end):
             if not _is_in(scalars, match.start()) or _is_behind_head(data, scalars, match.start()):
-                yield match.start(), end - (data[end - 1 : end] == b"\r")
+                if data.find(_MARKER, match.start(), end) != -1:
+                    yield match.start(), end - (data[end - 1 : end] == b"\r")
                 break
 
 
