@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ _SHARED = ("refs", "packed-refs", "objects", "shallow", "reftable")
 _HEAD = re.compile(rb"(?:ref: refs/[^\0\n]+|[0-9a-f]{40}|[0-9a-f]{64})\n?")
 _FORMAT = re.compile(r"(?im)^\s*(objectformat|refstorage)\s*=\s*(sha1|sha256|files|reftable)\s*$")
 _MOST_OF_CONFIG = 100_000
+_MOST_OUTPUT = 300_000_000  # bytes; three million files
 FETCH = "fetch the whole history (`git fetch --unshallow`; actions/checkout: `fetch-depth: 0`; GitLab: `GIT_DEPTH: 0`)"
 
 
@@ -38,6 +40,12 @@ class Entry(Struct, frozen=True):
 
     kind: str
     id: str
+
+
+class _Answer(Struct, frozen=True):
+    returncode: int
+    stdout: bytes
+    stderr: bytes
 
 
 _KINDS = {b"100644": "file", b"100755": "file", b"100664": "file", b"120000": "link", b"160000": "repository"}
@@ -147,7 +155,7 @@ class History:
         (self._folder / "config").write_text(_configuration(common), encoding="ascii")
         for name in _SHARED:
             target = Path(os.path.abspath(common / name))
-            if not target.exists():
+            if not (is_regular(target) or target.is_dir()):  # a pipe would make git wait
                 continue
             try:
                 (self._folder / name).symlink_to(target)
@@ -166,21 +174,36 @@ class History:
         objects = os.path.abspath(self._common / "objects") if self._common is not None else ""
         return environment_of_git(self._folder) | {"GIT_OBJECT_DIRECTORY": objects, "GIT_NO_LAZY_FETCH": "1"}
 
-    def _ask(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        try:
-            return subprocess.run(
-                self._command(*arguments),
-                cwd=self._folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=TIMEOUT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise RevisionError(f"{self.repository}: `git {arguments[0]}` took longer than {TIMEOUT:g} s") from None
-        except (OSError, ValueError) as error:
-            raise RevisionError(f"git cannot be started: {error}") from None
+    def _ask(self, *arguments: str) -> _Answer:
+        """Raises RevisionError where git takes too long, or says too much: a few objects can spell out any number of files."""
+        with tempfile.TemporaryFile(dir=self._folder) as complaints:
+            try:
+                process = subprocess.Popen(
+                    self._command(*arguments),
+                    cwd=self._folder,
+                    env=self._environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=complaints,
+                )
+            except (OSError, ValueError) as error:
+                raise RevisionError(f"git cannot be started: {error}") from None
+            overdue = threading.Timer(TIMEOUT, process.kill)
+            overdue.start()
+            with process:
+                try:
+                    output = process.stdout.read(_MOST_OUTPUT + 1) if process.stdout is not None else b""
+                    if len(output) > _MOST_OUTPUT:
+                        raise RevisionError(f"{self.repository}: more files than klaudit can compare with")
+                    status = process.wait()
+                    is_late = not overdue.is_alive()
+                finally:
+                    process.kill()
+                    overdue.cancel()
+            if is_late:
+                raise RevisionError(f"{self.repository}: `git {arguments[0]}` took longer than {TIMEOUT:g} s")
+            complaints.seek(0)
+            return _Answer(status, output, complaints.read(_MOST_OF_CONFIG))
 
     def _reading(self) -> subprocess.Popen[bytes]:
         """One process that hands out objects; a forked worker must not share that of its parent."""

@@ -51,12 +51,12 @@ def compare(report: Report, gate: Gate, rows: Iterable[Row], file: str) -> Compa
     listed |= known.take([(finding, replace(row, path=moved.get(row.path, row.path))) for finding, row in left])
     known.take([(each.finding, row_of(each.finding, prefix)) for each in report.withheld])  # they are not gone
     covers = _Coverage(report, gate, folder)
-    leftover = known.leftover()
+    leftover = [(row, covers.covers(row)) for row in known.leftover()]
     return Comparison(
         tuple(finding for finding, _ in findings if id(finding) in listed),
         tuple(finding for finding, _ in findings if id(finding) not in listed),
-        tuple(row for row in leftover if covers.covers(row)),
-        tuple(row for row in leftover if not covers.covers(row)),
+        tuple(row for row, is_seen in leftover if is_seen),
+        tuple(row for row, is_seen in leftover if not is_seen),
         moved,
         prefix,
     )
@@ -98,8 +98,9 @@ class _Known:
             if row.path not in self._paths:
                 new[row.path][row.rule, row.fingerprint, row.message] += 1
         gone: dict[str, Counter[Hashable]] = defaultdict(Counter)
+        disk = _Disk(folder)
         for row in self.leftover() if new else ():
-            if not _exists(folder, row.path):
+            if not disk.has(row.path):
                 gone[row.path][row.rule, row.fingerprint, row.message] += row.count
         return pair(gone, new)
 
@@ -118,7 +119,7 @@ class _Coverage:
     def __init__(self, report: Report, gate: Gate, folder: str) -> None:
         root = gate.targets.root
         self._prefix = prefix_of(root, folder)
-        self._root = root
+        self._disk = _Disk(root)
         self._folders = tuple("" if each == "." else each + "/" for each in gate.targets.folders)
         self._files = frozenset(gate.files)
         self._unread = frozenset(problem.path for problem in report.errors)
@@ -134,16 +135,24 @@ class _Coverage:
             return False
         if not self._selection.wants(row.rule, self._names.get(row.rule, ""), path):
             return False
-        return path in self._files or (path.startswith(self._folders) and not _exists(self._root, path))
+        return path in self._files or (path.startswith(self._folders) and not self._disk.has(path))
 
 
-def _exists(folder: str, path: str) -> bool:
-    """By exact name, also where the file system does not tell `a.sh` from `A.sh`."""
-    file = Path(folder, path)
-    try:
-        return os.path.lexists(file) and file.name in os.listdir(file.parent)
-    except (OSError, ValueError):
-        return False
+class _Disk:
+    """Which files there are below a folder, by exact name, also where the file system does not tell `a.sh` from `A.sh`."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._names: dict[str, frozenset[str]] = {}
+
+    def has(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(Path(self._folder, folder)))
+            except (OSError, ValueError):
+                self._names[folder] = frozenset()
+        return name in self._names[folder]
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping
+from typing import TypeAlias
+
+Wrong: TypeAlias = Mapping[str, Counter[Hashable]]
+_Contents: TypeAlias = frozenset[tuple[Hashable, int]]
+
+_MOST_CANDIDATES = 50  # more than these are not told apart
 
 
-def pair(gone: Mapping[str, Counter[Hashable]], new: Mapping[str, Counter[Hashable]]) -> dict[str, str]:
+def pair(gone: Wrong, new: Wrong) -> dict[str, str]:
     """New path -> the gone one it is, where nothing else comes into question.
 
     Both hold what is wrong in the file.  They are the same file if that is the same, name or folder has stayed, and neither has another
     partner that is as near: of the candidates the one with more of the path's end in common, then of its beginning, is nearer.
     """
-    best_of_new = {path: _nearest(path, wrong, gone) for path, wrong in new.items()}
-    best_of_gone = {path: _nearest(path, wrong, new) for path, wrong in gone.items()}
-    return {path: old for path, old in best_of_new.items() if old is not None and best_of_gone[old] == path}
+    gone_by, new_by = _Index(gone), _Index(new)
+    found: dict[str, str] = {}
+    for path, wrong in new.items():
+        old = gone_by.nearest(path, wrong)
+        if old is not None and new_by.nearest(old, gone[old]) == path:
+            found[path] = old
+    return found
 
 
-def _nearest(path: str, wrong: Counter[Hashable], others: Mapping[str, Counter[Hashable]]) -> str | None:
-    """The one nearest path with the same contents; None where there is none, or more than one."""
-    ranked = sorted(
-        ((_nearness(path, other), other) for other, its in others.items() if its == wrong and _is_akin(path, other)),
-        reverse=True,
-    )
-    if not ranked or (len(ranked) > 1 and ranked[0][0] == ranked[1][0]):
-        return None
-    return ranked[0][1]
+class _Index:
+    """Paths by what is wrong in them, and by name or folder."""
 
+    def __init__(self, files: Wrong) -> None:
+        self._by_name: dict[tuple[_Contents, str], list[str]] = defaultdict(list)
+        self._by_folder: dict[tuple[_Contents, str], list[str]] = defaultdict(list)
+        for path, wrong in files.items():
+            contents = frozenset(wrong.items())
+            self._by_name[contents, posixpath.basename(path)].append(path)
+            self._by_folder[contents, posixpath.dirname(path)].append(path)
 
-def _is_akin(one: str, other: str) -> bool:
-    return posixpath.basename(one) == posixpath.basename(other) or posixpath.dirname(one) == posixpath.dirname(other)
+    def nearest(self, path: str, wrong: Counter[Hashable]) -> str | None:
+        """The one nearest path with the same contents; None where there is none, or more than one."""
+        contents = frozenset(wrong.items())
+        named = self._by_name.get((contents, posixpath.basename(path)), [])
+        candidates = named or self._by_folder.get((contents, posixpath.dirname(path)), [])
+        if not candidates or len(candidates) > _MOST_CANDIDATES:
+            return None
+        ranked = sorted(((_nearness(path, other), other) for other in candidates), reverse=True)
+        return None if len(ranked) > 1 and ranked[0][0] == ranked[1][0] else ranked[0][1]
 
 
 def _nearness(one: str, other: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from klaudit.gate.commit_tree import CommitTree
 from klaudit.tree import TooLargeError, Tree
 
 _LEAST_ALIKE = 0.5  # share of lines in common, as for git
-_MOST_COMPARED = 300
+_MOST_COMPARED = 20_000  # pairs
 
 
 def renames(new: Iterable[str], gone: Mapping[str, str], now: Tree, then: CommitTree) -> dict[str, str]:
@@ -47,8 +47,9 @@ def _alike(
     suffixes = {posixpath.splitext(path)[1] for path in new}
     candidates = [path for path in gone if posixpath.splitext(path)[1] in suffixes]
     candidates.sort(key=lambda path: (posixpath.basename(path) not in names, path))
+    compared = max(_MOST_COMPARED // len(new), 1)
     pairs: list[tuple[float, bool, str, str]] = []
-    for old in candidates[:_MOST_COMPARED]:
+    for old in candidates[:compared]:
         data = read(old)
         lines = _lines(data) if data is not None else Counter()
         for path, its in new.items():

@@ -6,25 +6,20 @@ a launch trains with, whatever file it stands in; and nothing count that merely 
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from difflib import SequenceMatcher
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from klaudit.gate.base import Base, candidates, find_base
 from klaudit.gate.commit_tree import CommitTree
+from klaudit.gate.essence import Essences
 from klaudit.gate.renames import renames
 from klaudit.gate.step import Gate
 from klaudit.model import Finding, Problem, Report
-from klaudit.tree import TooLargeError, Tree
-
-_LINE_NUMBER = re.compile(r"\bline \d+")
-_BY_DEFAULT = re.compile(r" by default\b")
-_MOST_LINES = 5_000  # of a file whose lines are matched to tell which of several findings that are alike is the new one
+from klaudit.tree import Tree
 
 
 class Unchanged(Struct, frozen=True):
@@ -91,72 +86,47 @@ class _Matcher:
     def __init__(self, before: Report, tree: Tree, report: Report, now: Tree, then: dict[str, str]) -> None:
         self._report = report
         self._then = then
-        self._now_tree, self._then_tree = now, tree
-        known = _Versions(before)
-        self._versions = _Versions(report)
-        self._counted = Counter(_essence(each, each.span.path, known, tree) for each in before.findings)
-        self._held = Counter(_essence(each.finding, each.finding.span.path, known, tree) for each in before.withheld)
+        self._old, self._new = Essences(before, tree, {}), Essences(report, now, then)
+        self._changed: dict[str, range] = {}  # by path: the lines from the first to the last that differ
+        held = [each.finding for each in before.withheld]
+        self._counted = Counter(map(self._old.of, before.findings))
+        self._held = Counter(map(self._old.of, held))
+        self._kinds = Counter(map(self._old.kind, [*before.findings, *held]))
 
     def unchanged(self) -> list[Finding]:
         for withheld in self._report.withheld:
+            self._kinds[self._new.kind(withheld.finding)] -= 1
             order = (self._counted, self._held) if withheld.by == "baseline" else (self._held, self._counted)
-            essence = self._essence(withheld.finding)
+            essence = self._new.of(withheld.finding)
             for left in order:
                 if left[essence] > 0:
                     left[essence] -= 1
                     break
-        alike: dict[Hashable, list[Finding]] = defaultdict(list)
-        for finding in self._report.findings:
-            alike[self._essence(finding)].append(finding)
         old: set[int] = set()
-        for essence, findings in alike.items():
-            count = self._counted[essence]
-            if 0 < count < len(findings):
-                findings.sort(key=lambda finding: not self._stood(finding))
-            old.update(map(id, findings[:count]))
+        for finding in sorted(self._report.findings, key=self._may_be_new):
+            essence, kind = self._new.of(finding), self._new.kind(finding)
+            if self._counted[essence] > 0 and self._kinds[kind] > 0:
+                self._counted[essence] -= 1
+                self._kinds[kind] -= 1
+                old.add(id(finding))
         return [finding for finding in self._report.findings if id(finding) in old]
 
-    def _essence(self, finding: Finding) -> Hashable:
+    def _may_be_new(self, finding: Finding) -> bool:
+        """Whether its line lies neither above nor below all that was changed in the file; of several alike it is the likelier new one."""
         path = finding.span.path
-        return _essence(finding, self._then.get(path, path), self._versions, self._now_tree)
-
-    def _stood(self, finding: Finding) -> bool:
-        """Whether a line was there before, as a comparison of the two texts has it."""
-        path = finding.span.path
-        lines, old = _lines(self._now_tree, path), _lines(self._then_tree, self._then.get(path, path))
-        if max(len(lines), len(old)) > _MOST_LINES:
-            return False
-        blocks = SequenceMatcher(None, old, lines, autojunk=False).get_matching_blocks()
-        return any(block.b < finding.span.line <= block.b + block.size for block in blocks)
+        if path not in self._changed:
+            lines, old = self._new.lines(path), self._old.lines(self._then.get(path, path))
+            above = _shared(lines, old)
+            below = _shared(lines[above:][::-1], old[above:][::-1])
+            self._changed[path] = range(above + 1, len(lines) - below + 1)
+        return finding.span.line in self._changed[path]
 
 
-class _Versions:
-    """The version that a launch was judged by: named in messages, but no value of the launch."""
-
-    def __init__(self, report: Report) -> None:
-        self._versions = {setup.span: setup.version.value for setup in report.setups}
-
-    def without(self, finding: Finding) -> str:
-        version = self._versions.get(finding.launch, "") if finding.launch is not None else ""
-        return finding.message.replace(f" {version} ", " ") if version else finding.message
-
-
-def _essence(finding: Finding, path: str, versions: _Versions, tree: Tree) -> Hashable:
-    """What must be the same for a finding to be an old one: itself, the values in force, and the text of its lines."""
-    values = tuple((each.setting, repr(each.value)) for each in finding.related)
-    message = _BY_DEFAULT.sub("", _LINE_NUMBER.sub("", versions.without(finding)))
-    return (path, finding.rule, finding.identity, finding.severity, message, values, _text(finding, tree))
-
-
-def _text(finding: Finding, tree: Tree) -> bytes:
-    """The lines of a finding; how they are spaced and ended does not matter."""
-    lines = _lines(tree, finding.span.path)[finding.span.line - 1 : finding.span.end_line]
-    return b" ".join(b" ".join(lines).split())
-
-
-def _lines(tree: Tree, path: str) -> list[bytes]:
-    try:
-        source = tree.source(path)
-    except (OSError, TooLargeError):
-        return []
-    return [] if source is None else [line.strip() for line in source.data.split(b"\n")]
+def _shared(lines: Sequence[bytes], others: Sequence[bytes]) -> int:
+    """How many lines from the first on are the same."""
+    count = 0
+    for line, other in zip(lines, others, strict=False):
+        if line != other:
+            break
+        count += 1
+    return count

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from klaudit.discover import history
 from klaudit.discover.history import RevisionError
-from tests.gate.scratch import BETTER, LAUNCH, Folder, Repository, launch
+from klaudit.gate.baseline_file import row_of, write
+from tests.gate.scratch import BETTER, LAUNCH, Folder, Repository, launch, places
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 K3 = "KLA101"
@@ -388,12 +390,24 @@ def test_a_suppression_that_is_taken_away_counts(tmp_path: Path) -> None:
     assert repository.new() == [f"run.sh:3 {K3}"]
 
 
-def test_a_suppressed_old_one_makes_no_room_for_a_new_one(repository: Repository) -> None:
-    line = "    actor_rollout_ref.actor.use_kl_loss=True \\\n"
-    assert line in LAUNCH
-    repository.write({"old.sh": "# klaudit: ignore[KLA101] known\n" + LAUNCH.replace(" \\\n    ", " ") + "\n" + LAUNCH})
+def test_a_suppressed_old_one_makes_no_room_for_a_new_one(tmp_path: Path) -> None:
+    one_line = LAUNCH.replace(" \\\n    ", " ")
+    repository = Repository(tmp_path, {"run.sh": one_line})
+    repository.write({"run.sh": one_line.rstrip() + "  # klaudit: ignore[KLA101] known\n" + one_line})
     report = repository.scan(diff_base="HEAD")
-    assert len(report.findings) + len(report.withheld) == 2
+    assert [each.by for each in report.withheld] == ["suppression"]
+    assert places(report.findings) == [f"run.sh:2 {K3}"]
+    repository.commit({"run.sh": one_line.rstrip() + "  # klaudit: ignore[KLA101] known\n" + one_line})
+    assert repository.new() == []
+
+
+def test_a_listed_old_one_makes_no_room_for_a_new_one(repository: Repository) -> None:
+    (old,) = repository.scan().findings
+    write(str(repository.root / "b.json"), [row_of(old, "./")])
+    repository.write({"old.sh": LAUNCH + "\n" + LAUNCH})
+    report = repository.scan(baseline="b.json", diff_base="HEAD")
+    assert [each.by for each in report.withheld] == ["baseline"]
+    assert len(report.findings) == 1
 
 
 # --- nothing is run -------------------------------------------------------------------------------------------------------------------
@@ -439,6 +453,28 @@ def test_a_broken_repository_is_an_error_or_is_read(repository: Repository, file
             repository.scan(diff_base="main")
         except RevisionError as error:
             assert "\n" not in str(error)
+
+
+def test_more_files_than_can_be_compared_are_an_error(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "_MOST_OUTPUT", 60)
+    with pytest.raises(RevisionError, match="more files than"):
+        repository.scan(diff_base="HEAD")
+
+
+def test_a_git_that_waits_for_ever_is_stopped(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "TIMEOUT", 0.3)
+    os.mkfifo(repository.root / ".git" / "refs" / "heads" / "pipe")
+    with pytest.raises(RevisionError, match=r"took longer than 0\.3 s|no commit"):
+        repository.scan(diff_base="pipe")
+
+
+def test_a_file_too_large_to_read_counts_as_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = Repository(tmp_path, {"run.sh": LAUNCH + "# " + "x" * 2000, "other.sh": LAUNCH})
+    repository.write({"run.sh": LAUNCH})
+    monkeypatch.setattr(history, "MAX_BYTES", 1000)
+    report = repository.scan(diff_base="HEAD")
+    assert places(report.findings) == [f"run.sh:3 {K3}"]
+    assert "run.sh: cannot be read in HEAD" in report.remarks[0]
 
 
 def test_missing_objects_are_an_error(repository: Repository) -> None:
