@@ -14,7 +14,8 @@ from klaudit.frameworks.resolve import Resolution
 from klaudit.model import Edit, Setting, Span, Value
 
 _STRING_START = re.compile(rb"[rbfRBF]{0,2}(\"\"\"|'''|\"|')\Z")
-_FLAG = re.compile(r"(--?[\w.-]+)(=|\W+)(.*)\Z", re.DOTALL)
+# A flag, what separates it from its value (in a list of strings: a quote, a comma and a quote), and the value with quotes of its own.
+_FLAG = re.compile(r"(--?[\w.-]+)(=|[\"'][\s,]+[rbfRBF]{0,2}[\"']|[\s\\]+)(.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,14 @@ class Place:
     def text(self) -> str:
         return self.page.data[self.start : self.end].decode("utf-8")
 
+    @property
+    def is_filled_in(self) -> bool:
+        """Whether a placeholder of an f-string stands here, whose words are spelled elsewhere."""
+        return self.page.path.endswith((".py", ".ipynb")) and self.text.startswith("{") and self.text.endswith("}")
+
     def replace(self, text: str, more: Sequence[str]) -> Edit:
+        if self.is_filled_in:
+            raise CannotEditError("the words are put together elsewhere in the code")
         if self.outer is None:
             return words.replace(self.page, self.start, self.end, text, more)
         if not more:
@@ -38,6 +46,9 @@ class Place:
         return items.replace(self.page, *self.outer, self._element(text), list(map(self._quoted, more)))
 
     def insert(self, more: Sequence[str]) -> Edit:
+        if self.is_filled_in:  # whatever follows is no value of a switch
+            ordered = sorted(more, key=lambda word: " " in word)
+            return self.page.edit(self.end, self.end, f" {' '.join(ordered)} ")
         if self.outer is None:
             return words.insert(self.page, self.start, self.end, more)
         return items.insert(self.page, *self.outer, list(map(self._quoted, more)))
@@ -65,7 +76,8 @@ class Commands:
         self._resolution = resolution
         launch = resolution.launch
         self._configuration = launch.configuration
-        self._system = launch.entry_point.system if launch.entry_point is not None else "hydra"
+        entries = (launch.entry_point,) if launch.entry_point is not None else launch.trainer.entry_points
+        self._system = entries[0].system if entries else "hydra"
         names = dict.fromkeys(self._configuration.explicit_names())
         self._words = [setting for name in names for setting in self._given(name)]
         self._move_to(launch.head.path)
@@ -96,6 +108,8 @@ class Commands:
                 edits.append(place.replace(renamed, ()))
             elif added and not (place.outer and " " in added[0]) and setting in self._in_reach:
                 edits.append(place.replace(added.pop(0), ()))
+            elif place.is_filled_in:
+                raise CannotEditError(f"{setting.name} is put together elsewhere in the code")
             else:
                 gone.append(place)
         edits += _removals(gone)

@@ -60,8 +60,16 @@ class Page:
         if self._is_file:
             return Edit(self.path, start, end, text)
         span = self._source.span(start, end)
+        if (
+            start == end > 0 and self.data[start - 1 : start] != b"\n"
+        ):  # behind a word, which may be the last of its cell
+            place = self._source.span(start - 1, start).end
+            return Edit(self.path, place, place, self._escaped(text, start))
+        return Edit(self.path, span.start, span.end, self._escaped(text, start))
+
+    def _escaped(self, text: str, at: int) -> str:
         escaped = json.dumps(text, ensure_ascii=False)[1:-1]
-        return Edit(self.path, span.start, span.end, escaped.replace("\\n", self._line_end(start)))
+        return escaped.replace("\\n", self._line_end(at))
 
     def _line_end(self, at: int) -> str:
         """How the cell around `at` spells the end of a line."""

@@ -9,22 +9,9 @@ import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
-from klaudit.fixes.migration import Request
 from klaudit.fixes.planning import plan
 from klaudit.fixes.writing import write_all
-
-FOLDER = Path(__file__).resolve().parents[2] / "fixtures"
-# `fixed` is the tree after the default migration, `fixed-TARGET` that after another one, `fixed-unsafe[-TARGET]` that with --unsafe
-CASES = [(path.parent.name, path.name) for path in sorted(FOLDER.glob("*/fixed*"))]
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def request_of(name: str) -> Request:
-    target = name.removeprefix("fixed").removeprefix("-unsafe").removeprefix("-")
-    return Request(target or "k1-in-reward", unsafe=name.startswith("fixed-unsafe"))
+from tests.fixes.fixed_trees import CASES, FOLDER, files, request_of
 
 
 @pytest.mark.parametrize(("case", "name"), CASES)
@@ -43,8 +30,3 @@ def test_fixed_tree(case: str, name: str, tmp_path: Path) -> None:
     left = {(finding.span.path, finding.rule) for finding in found}
     refused = {(each.setup.path, rule) for each in again.unchanged for rule in each.rules}
     assert not (fixed & left) - refused
-
-
-def test_every_kind_of_source_is_there() -> None:
-    suffixes = {Path(path).suffix for case, name in CASES for path in files(FOLDER / case / name)}
-    assert {".sh", ".yaml", ".json", ".toml", ".py", ".ipynb"} <= suffixes
