@@ -5,6 +5,7 @@
 
 __version__ = "0.1.0"
 __all__ = [
+    "Confidence",
     "ConfigurationError",
     "Edit",
     "Evidence",
@@ -12,13 +13,16 @@ __all__ = [
     "Fix",
     "FrameworkVersion",
     "KlauditError",
+    "Placement",
     "Problem",
     "Report",
     "RulesError",
     "Setup",
+    "Severity",
     "Span",
     "Term",
     "Unknown",
+    "Verdict",
     "Withheld",
     "__version__",
     "scan",
@@ -31,17 +35,21 @@ if TYPE_CHECKING:
     from klaudit.errors import KlauditError
     from klaudit.frameworks.load import RulesError
     from klaudit.model import (
+        Confidence,
         Edit,
         Evidence,
         Finding,
         Fix,
         FrameworkVersion,
+        Placement,
         Problem,
         Report,
         Setup,
+        Severity,
         Span,
         Term,
         Unknown,
+        Verdict,
         Withheld,
     )
 else:

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias, get_args
 
 from klaudit.configuration import ConfigurationError, Options
-from klaudit.configuration_file import version_problem
+from klaudit.configuration_file import did_you_mean, version_problem
 from klaudit.discover import locate
 from klaudit.effective import effective
 from klaudit.model import Confidence, Report
+from klaudit.theory.naming import SETUP_NAMES
 
 Path: TypeAlias = str | os.PathLike[str]
 
@@ -25,6 +26,7 @@ def scan(
     framework_versions: Mapping[str, str] | None = None,
     include_markdown: bool | None = None,
     min_confidence: Confidence | None = None,
+    require: Collection[str] | None = None,
     baseline: Path | None = None,
     diff_base: str | None = None,
     config: Path | None = None,
@@ -48,6 +50,7 @@ def scan(
         framework_versions: Versions to judge by, whatever the tree says: `{"verl": "0.7.0"}`.
         include_markdown: Whether fenced code in Markdown files is looked at.
         min_confidence: The least confidence that counts.
+        require: Set-ups of which every one must be one (`k1-in-reward`, `unbiased` ...); whatever else trains is a finding.
         baseline: A file of known findings, as `klaudit baseline write` makes it; they are withheld.
         diff_base: A commit, branch or tag; what has not changed since is withheld.
         config: The configuration file, in place of the nearest one.
@@ -68,7 +71,7 @@ def scan(
     from klaudit import engine
 
     paths = [os.fspath(each) for each in (path, *more)]
-    _refuse_unusable(min_confidence, framework_versions or {}, jobs, (timeout, file_timeout))
+    _refuse_unusable(min_confidence, require or (), framework_versions or {}, jobs, (timeout, file_timeout))
     configuration = effective(
         locate(paths, Options()).root,
         config=None if config is None else os.fspath(config),
@@ -80,6 +83,7 @@ def scan(
         framework_versions=framework_versions,
         include_markdown=include_markdown,
         min_confidence=min_confidence,
+        require=_words("require", require),
         baseline=None if baseline is None else os.fspath(baseline),
         diff_base=diff_base,
         timeout=timeout,
@@ -96,13 +100,20 @@ def _words(name: str, values: Collection[str] | None) -> tuple[str, ...] | None:
 
 
 def _refuse_unusable(
-    min_confidence: str | None, versions: Mapping[str, str], jobs: int, timeouts: Iterable[float | None]
+    min_confidence: str | None,
+    required: Iterable[str],
+    versions: Mapping[str, str],
+    jobs: int,
+    timeouts: Iterable[float | None],
 ) -> None:
     """What the command line and the configuration file refuse while they are read.  Raises ConfigurationError."""
-    known = get_args(Confidence)
+    confidences = get_args(Confidence)
     problems = [version_problem(version) for version in versions.values()]
-    if min_confidence is not None and min_confidence not in known:
-        problems.append(f"min_confidence must be one of {', '.join(known)}, not {min_confidence!r}")
+    if min_confidence is not None and min_confidence not in confidences:
+        problems.append(f"min_confidence must be one of {', '.join(confidences)}, not {min_confidence!r}")
+    for name in required:
+        if name not in SETUP_NAMES:
+            problems.append(f"unknown set-up `{name}` in require{did_you_mean(name, SETUP_NAMES)}")
     if not 0 <= jobs <= 1024:
         problems.append(f"jobs must be a number from 0 to 1024, not {jobs!r}")
     for each in timeouts:

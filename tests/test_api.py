@@ -60,6 +60,8 @@ class TestOptions:
         assert not klaudit.scan(config=tree / "other.toml").findings
         assert not klaudit.scan(isolated=True, exclude=["*.sh"]).setups
         assert not klaudit.scan(isolated=True, frameworks=["trl"]).setups
+        required = klaudit.scan(isolated=True, select=["KLA4"], require=["k1-in-reward"]).findings
+        assert [finding.rule for finding in required] == ["KLA401"]
 
     def test_a_version_is_judged_by(self, tree: Path) -> None:
         (setup,) = klaudit.scan(framework_versions={"verl": "0.4.0"}).setups
@@ -76,6 +78,7 @@ class TestOptions:
             ({"config": "no-such.toml"}, "no such file"),
             ({"config": "klaudit.toml", "isolated": True}, "exclude each other"),
             ({"min_confidence": "hihg"}, "min_confidence must be one of high, medium, low"),
+            ({"require": ["k1-in-rewrad"]}, "unknown set-up `k1-in-rewrad` in require: did you mean `k1-in-reward`"),
             ({"timeout": 0}, "must be a positive number of seconds"),
             ({"file_timeout": float("nan")}, "must be a positive number of seconds"),
             ({"jobs": -1}, "jobs must be a number"),
@@ -115,9 +118,7 @@ def test_what_cannot_be_read_is_a_row(tree: Path) -> None:
 class TestExport:
     def test_names_are_pinned(self) -> None:
         """Each of them is a promise: docs/api.md names it."""
-        assert [name for name in klaudit.__all__ if name not in DOCUMENT and name != "__version__"] == [
-            "FrameworkVersion"
-        ]
+        assert [name for name in klaudit.__all__ if f"`{name}`" not in DOCUMENT] == ["__version__", "scan"]
         assert set(klaudit.__all__) <= set(dir(klaudit))
         assert all(getattr(klaudit, name) is not None for name in klaudit.__all__)
         assert not hasattr(klaudit, "scna")
@@ -174,7 +175,10 @@ import klaudit
 
 
 def failing(root: Path) -> list[str]:
-    report: klaudit.Report = klaudit.scan(root, select=["KLA1"], framework_versions={"verl": "0.7.0"})
+    least: klaudit.Confidence = "medium"
+    report: klaudit.Report = klaudit.scan(
+        root, select=["KLA1"], framework_versions={"verl": "0.7.0"}, min_confidence=least, require=["k1-in-reward"]
+    )
     if report.errors:
         raise SystemExit(report.errors[0].message)
     shown = [f"{each.span.path}:{each.span.line}: {each.message}" for each in report.findings if each.severity == "error"]
@@ -200,6 +204,7 @@ MISTAKES = {
     "klaudit.scna('.')": "attr-defined",
     "klaudit.scan('.', selekt=['KLA1'])": "call-arg",
     "klaudit.scan('.', select=1)": "arg-type",
+    "klaudit.scan('.', min_confidence='hihg')": "arg-type",
     "klaudit.scan('.').findings[0].rulle": "attr-defined",
     "len(klaudit.scan('.').findings[0].span.line)": "arg-type",
 }

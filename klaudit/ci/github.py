@@ -3,7 +3,7 @@
 What was asked for comes in environment variables, never as text of a script, so that no input can become a command:
 
     KLAUDIT_PATH, KLAUDIT_ARGS   one path or option a line
-    KLAUDIT_FAIL_ON, KLAUDIT_BASELINE
+    KLAUDIT_FAIL_ON, KLAUDIT_BASELINE, KLAUDIT_TIMEOUT
     KLAUDIT_DIFF_BASE            `auto` (the base of a pull request), `none`, or a commit
     KLAUDIT_EVENT_BASE           the commit that the event names as its base, if any
     KLAUDIT_SARIF_FILE, KLAUDIT_REPORT_FILE   by default in the runner's temporary folder
@@ -23,6 +23,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+
+from klaudit.discover.git_program import git_program
 
 _FETCH_SECONDS = 300
 _ANNOTATIONS = ("::error ", "::warning ", "::notice ")  # the format's plain lines are in the log already
@@ -84,10 +86,9 @@ def arguments(environment: Mapping[str, str], files: Files, base: str | None) ->
     summary = environment.get("GITHUB_STEP_SUMMARY")
     if summary and environment.get("KLAUDIT_SUMMARY") == "true":
         given.append(f"--output=markdown={summary}")
-    if fail_on := environment.get("KLAUDIT_FAIL_ON"):
-        given.append(f"--fail-on={fail_on}")
-    if baseline := environment.get("KLAUDIT_BASELINE"):
-        given.append(f"--baseline={baseline}")
+    for option in ("fail-on", "baseline", "timeout"):
+        if value := environment.get("KLAUDIT_" + option.upper().replace("-", "_")):
+            given.append(f"--{option}={value}")
     if base is not None:
         given.append(f"--diff-base={base}")
     return [*given, "--", *(_entries(environment.get("KLAUDIT_PATH")) or ["."])]
@@ -128,7 +129,10 @@ def _fetch(base: str) -> None:
 
 def _git(*arguments: str) -> str | None:
     """What git prints; None where it fails."""
-    command = ["git", *arguments]
+    program = git_program()
+    if program is None:
+        return None
+    command = [program, *arguments]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS

@@ -39,6 +39,14 @@ def test_a_pull_request_fails_by_what_is_new(installed: tuple[str, Run, dict[str
     assert run.step("Set up Python").outcome == "skipped"
 
 
+def test_the_installed_package_sets_up_what_it_runs(installed: tuple[str, Run, dict[str, str]], tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    command = [installed[0], "-I", "-m", "klaudit", "init", "--github", "--gitlab", "--pre-commit"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert 'python" -I -m klaudit.ci.github' in done.stdout
+
+
 def test_a_clean_change_passes(installed: tuple[str, Run, dict[str, str]], tmp_path: Path) -> None:
     run, outputs = Project(tmp_path, {"old.sh": LAUNCH}, {"note.py": "print(1)\n"}).run(installed[0])
     scan = run.step("Scan")
@@ -96,6 +104,11 @@ def test_wrong_usage_is_no_clean_run(installed: tuple[str, Run, dict[str, str]],
     assert "No such option" in run.step("Scan").log
 
 
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("inputs"), {}, {"new.sh": LAUNCH})
+
+
 class TestHostile:
     """What is judged, and what is asked, cannot become commands of a shell, of Python or of the runner."""
 
@@ -115,10 +128,6 @@ class TestHostile:
         run, _ = project.run(installed[0], **{name: value})
         assert not (project.workspace / "ran").exists()
         assert "Traceback" not in run.step("Scan").log
-
-    @pytest.fixture(scope="class")
-    def project(self, tmp_path_factory: pytest.TempPathFactory) -> Project:
-        return Project(tmp_path_factory.mktemp("inputs"), {}, {"new.sh": LAUNCH})
 
     @pytest.mark.skipif(sys.platform == "win32", reason="names that only other systems allow")
     def test_no_name_or_value_is_obeyed(self, installed: tuple[str, Run, dict[str, str]], tmp_path: Path) -> None:
