@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import click
+from msgspec.structs import replace
 
+from klaudit.cli.outlook import outlook
 from klaudit.cli.output import Plan, complain, view_of
 from klaudit.cli.parameters import Given, OneOf, scans, setup_names, words
 from klaudit.cli.session import Session
@@ -111,7 +113,7 @@ def command(
         from klaudit.tree import Tree
 
         report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)))
-    view = view_of(session.targets, given)
+    view = replace(view_of(session.targets, given), after=outlook(session, report))
     plan.write(report, view)
     if plan.stdout != "text" or given.quiet:
         complain(report, view)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from klaudit.findings import catalogue
 from klaudit.findings.catalogue import Entry
@@ -16,7 +17,7 @@ from klaudit.reports.markdown_text import code, table, words
 from klaudit.reports.places import repository_path, uri
 from klaudit.reports.ranking import SEVERITIES, most_severe_first
 from klaudit.reports.setup_block import descends, terms_in_brief
-from klaudit.reports.view import View
+from klaudit.reports.view import View, which
 from klaudit.reports.visible import inert, visible
 from klaudit.reports.withheld import why_withheld, withheld_in_words
 from klaudit.reports.wording import counted, prose, version_name
@@ -171,17 +172,34 @@ def _setups_title(report: Report) -> str:
     return f"What is trained with: {counted(len(report.setups), 'set-up')} ({told})"
 
 
+class _Effect(NamedTuple):
+    verdict: str
+    terms: str
+    weight: str
+    objective: str
+
+    @classmethod
+    def of(cls, setup: Setup) -> _Effect:
+        return cls(setup.verdict, terms_in_brief(setup), setup.score_weight, _descends(setup))
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (words(self.terms), code(self.weight), code(self.objective), self.verdict)))
+
+
 def _setup_rows(report: Report, view: View) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Set-ups of one effect together."""
-    alike: dict[tuple[str, ...], list[Setup]] = {}
+    """Set-ups of one effect together; and what `klaudit fix` makes of them, where that is known."""
+    after = view.after() if report.findings else {}
+    alike: dict[tuple[_Effect, str, str], list[Setup]] = {}
     for setup in report.setups:
-        effect = (version_name(setup), terms_in_brief(setup), _descends(setup), setup.score_weight, setup.verdict)
-        alike.setdefault(effect, []).append(setup)
+        fixed = after.get(which(setup))
+        key = (_Effect.of(setup), version_name(setup), "" if fixed is None else str(_Effect.of(fixed)))
+        alike.setdefault(key, []).append(setup)
     rows: list[Sequence[str]] = []
-    for effect, setups in sorted(alike.items(), key=lambda pair: (pair[0][4], -len(pair[1]))):
-        framework, terms, objective, weight, verdict = effect
-        rows.append((words(framework), words(terms), code(weight), code(objective), verdict, _places(setups, view)))
-    return ("framework", "KL terms", "score weight w(d)", "descends", "verdict", "where"), rows
+    for (now, framework, then), setups in sorted(alike.items(), key=lambda pair: (pair[0][0].verdict, -len(pair[1]))):
+        told = [words(framework), words(now.terms), code(now.weight), code(now.objective), now.verdict]
+        rows.append([*told, *([then] if after else []), _places(setups, view)])
+    headers = ["framework", "KL terms", "score weight w(d)", "descends", "verdict"]
+    return [*headers, *(["after `klaudit fix`"] if after else []), "where"], rows
 
 
 def _descends(setup: Setup) -> str:

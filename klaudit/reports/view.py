@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from klaudit.model import Setup, Span
 from klaudit.readers.source import Source
 from klaudit.reports.visible import visible
 
@@ -15,8 +17,19 @@ COMMENT = 65_536  # bytes that surely fit into a comment on a pull request
 NO_LIMIT = 1_000_000  # as a width: a line for every row, which is what tools behind a pipe expect
 
 
+Which: TypeAlias = tuple[Span, tuple[str, ...], str]  # what tells one set-up of a report from another
+
+
+def which(setup: Setup) -> Which:
+    return setup.span, setup.assumes, setup.symbol
+
+
 def _no_source(path: str) -> Source | None:
     return None
+
+
+def _no_outlook() -> Mapping[Which, Setup]:
+    return {}
 
 
 class View(Struct, frozen=True):
@@ -24,7 +37,8 @@ class View(Struct, frozen=True):
 
     `wrap` says whether lines that tools look for (`path:line:column ...`) may be broken to `width` too: on a terminal, not in a pipe.
     `repository_prefix` leads from the root of the repository to the scanned root, which is what CI systems know files by; `blob` is the
-    address below which they show them.  `room` is how many bytes may be written, for formats that know how to be short.
+    address below which they show them.  `room` is how many bytes may be written, for formats that know how to be short.  `after` gives
+    what set-ups would be after `klaudit fix`; it takes time, and is called only by formats that tell it.
     """
 
     source: Callable[[str], Source | None] = _no_source
@@ -37,6 +51,7 @@ class View(Struct, frozen=True):
     repository_prefix: str = ""
     blob: str = ""
     room: int = COMMENT
+    after: Callable[[], Mapping[Which, Setup]] = _no_outlook
 
     def path(self, path: str) -> str:
         """A path of the report as seen from the working directory, safe to print."""

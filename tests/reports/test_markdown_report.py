@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from klaudit.model import Problem, Report
 from klaudit.reports import View, markdown
 from klaudit.reports.markdown_text import code, table, words
+from klaudit.reports.view import which
 from klaudit.reports.visible import visible
 
 OURS = {
@@ -155,6 +156,19 @@ def test_set_ups_of_one_effect_stand_together(report: Report, view: View) -> Non
     alike = tuple(replace(launch, span=span) for span in spans)
     (row,) = [row for row in rendered(page_of(replace(report, setups=alike), view)).cells if len(row) == 6]
     assert row[5].endswith("examples/run.sh:5 and 35 more")
+
+
+def test_what_a_fix_would_make_of_a_set_up(report: Report, view: View) -> None:
+    launch = next(setup for setup in report.setups if setup.kind == "launch")
+    k1 = replace(launch.terms[1], active=True, score_weight="d", verdict="unbiased")
+    fixed = replace(launch, terms=(k1,), score_weight="0.001*d", verdict="unbiased")
+    page = rendered(page_of(report, replace(view, after=lambda: {which(launch): fixed})))
+    rows = [row for row in page.cells if len(row) == 7]
+    assert [row[5] for row in rows if row[6].startswith("examples/run.sh")] == [
+        "k1 in reward, 0.001, 0.001*d, KL(pi||ref), unbiased"
+    ]
+    assert [row[5] for row in rows].count("") == 2
+    assert "after klaudit fix" not in rendered(page_of(report, view)).texts
 
 
 # --- room ----------------------------------------------------------------------------------------------------------------------------
