@@ -63,8 +63,8 @@ def _proposals(surroundings: Surroundings, report: Report, wishes: Wishes) -> It
 
 def _assumed(report: Report) -> dict[str, str]:
     """Frameworks found whose version nothing says, and the one that is assumed."""
-    versions = {setup.framework: setup.version for setup in report.setups if setup.framework != "generic"}
-    return {name: version.value for name, version in versions.items() if version.source == "assumed"}
+    versions = {setup.framework: setup.version for setup in report.setups}
+    return {name: version.value for name, version in versions.items() if version.source == "assumed" and version.value}
 
 
 def _listed(findings: tuple[Finding, ...]) -> bytes:
