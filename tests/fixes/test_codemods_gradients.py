@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def loss_code(estimator: str, policy: str, total: str, advantage: str = "adv = a
     return HEAD + textwrap.indent(body, "    ") + "\n"
 
 
-def setting(*, off_policy: bool = False):  # type: ignore[no-untyped-def]
+def setting(*, off_policy: bool = False) -> tuple[Any, ...]:
     """Logits, sampled tokens, reference, advantages; float64."""
     probabilities = torch.tensor(COUNTS, dtype=torch.float64) / sum(COUNTS)
     theta = probabilities.log().clone().requires_grad_()
@@ -82,7 +83,7 @@ def setting(*, off_policy: bool = False):  # type: ignore[no-untyped-def]
     return theta, tokens, reference, advantages, old
 
 
-def gradient(code: str, beta: float):  # type: ignore[no-untyped-def]
+def gradient(code: str, beta: float) -> Any:
     theta, tokens, reference, advantages, old = setting()
     logp = torch.log_softmax(theta, -1)[tokens]
     mask = torch.ones_like(logp)
@@ -91,7 +92,7 @@ def gradient(code: str, beta: float):  # type: ignore[no-untyped-def]
     return found
 
 
-def gradient_of_kl():  # type: ignore[no-untyped-def]
+def gradient_of_kl() -> Any:
     theta, _, reference, _, _ = setting()
     log_p = torch.log_softmax(theta, -1)
     (found,) = torch.autograd.grad((log_p.exp() * (log_p - reference)).sum(), theta)
@@ -156,7 +157,7 @@ def test_off_policy_the_ratio_weighs_the_penalty_too() -> None:
     logp = torch.log_softmax(theta, -1)[tokens]
     mask = torch.ones_like(logp)
 
-    def penalty(text: str):  # type: ignore[no-untyped-def]
+    def penalty(text: str) -> Any:
         losses = [loaded(text)(logp, old[tokens], reference[tokens], advantages, mask, beta)[0] for beta in (BETA, 0.0)]
         return torch.autograd.grad((losses[0] - losses[1]) / BETA, theta, retain_graph=True)[0]
 

@@ -164,7 +164,10 @@ class _Tracer:
         if advantage is not None:
             slopes = [self._slope(*factor) for factor in factors]
             for (factor, _), slope in zip(factors, slopes, strict=True):
-                way_sign *= slope or _sign(factor)
+                way_sign *= _sign(factor) if not slope else 1 if slope > 0 else -1
+            weights = [_without_sign(factor) for (factor, _), slope in zip(factors, slopes, strict=True) if not slope]
+            if any(slopes) and (len(slopes) - len(weights) > 1 or not all(map(_is_one, weights))):
+                raise CannotMendError("the policy term is weighted by more than the ratio, and its advantage with it")
             uses.append(Use(node, advantage, self._code.statement(node), way_sign, is_weighted=any(slopes)))
             return
         match node:
@@ -198,30 +201,34 @@ class _Tracer:
                 raise CannotMendError("the advantage enters the policy term in a form that is not known")
 
     def _slope(self, node: ast.expr, at: ast.stmt, depth: int = 0) -> int:
-        """+1 or -1 where the value is computed from log pi entry by entry, and grows or falls with it; 0 where that is not seen."""
+        """How a value that is computed from log pi entry by entry, and on policy changes as much as it does, changes with it.
+
+        1 or -1 for log pi itself and differences to it, 2 or -2 for a ratio, by whether it grows or falls; 0 where nothing of this is seen.
+        """
         if self._ratio.is_same(node):
             return int(self._is_still_the_same(at))
         match node:
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 return -self._slope(inner, at, depth)
-            case ast.BinOp(left=left, op=op, right=right):
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
                 one, other = self._slope(left, at, depth), self._slope(right, at, depth)
-                if isinstance(op, ast.Mult):
-                    return one * _sign(right) if not other else other * _sign(left) if not one else 0
-                if isinstance(op, ast.Div):
-                    return one * _sign(right) if not other else 0
-                if isinstance(op, ast.Sub):
-                    other = -other
-                return (one or other) if isinstance(op, ast.Add | ast.Sub) and one * other >= 0 else 0
+                other = -other if isinstance(op, ast.Sub) else other
+                return 0 if one and other else one or other
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                if _is_one(_without_sign(right)):
+                    return self._slope(left, at, depth) * _sign(right)
+                return self._slope(right, at, depth) * _sign(left) if _is_one(_without_sign(left)) else 0
             case ast.Name(id=name) if depth < _MOST_NAMES:
                 binding = self._names.definition(name, at)
                 if binding is not None and binding.value is not None:
                     return self._slope(binding.value, binding.statement, depth + 1)
             case ast.Call(func=function, args=args) if (name := _called(function)) in _ENTRY_BY_ENTRY:
                 given = [*([function.value] if isinstance(function, ast.Attribute) else []), *args]
-                given = given[-2:] if name == "where" else given
-                slopes = {slope for each in given if (slope := self._slope(each, at, depth))}
-                return slopes.pop() * (-1 if name == "neg" else 1) if len(slopes) == 1 else 0
+                slopes = {slope for each in given[-2:] if (slope := self._slope(each, at, depth))}
+                slope = slopes.pop() if len(slopes) == 1 else 0
+                if name == "exp":
+                    return 2 * slope if abs(slope) == 1 else 0
+                return -slope if name == "neg" else slope
         return 0
 
     def _is_still_the_same(self, at: ast.stmt) -> bool:
@@ -239,6 +246,16 @@ def _sign(node: ast.expr) -> int:
         case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
             return _sign(left) * _sign(right)
     return 1
+
+
+def _without_sign(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return node
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
 
 
 def _called(function: ast.expr) -> str:

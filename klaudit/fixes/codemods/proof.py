@@ -178,9 +178,10 @@ def _unlike(old: Formula, new: Formula, promise: Promise) -> str:
 
 def _other_coefficient(old: Formula, new: Formula, promise: Promise) -> str:
     was, now = abs(old.factor * old.what.scale), abs(new.factor * new.what.scale)
-    if not math.isclose(was, now, rel_tol=1e-6):
+    inside = was if promise.inside is None else abs(promise.inside * old.what.scale)
+    if not (math.isclose(was, now, rel_tol=1e-6) or math.isclose(inside, now, rel_tol=1e-6)):
         return f"the coefficient would become {now / was:g} times what it is"
     before, after = (Counter((shown(knob.name), knob.inverse) for knob in each.knobs) for each in (old, new))
-    if after - before or (before - after and not promise.drops_knobs):
+    if after - before or (before - after and promise.inside is None):
         return "the coefficient would be another one"
     return ""

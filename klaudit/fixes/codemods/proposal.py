@@ -25,8 +25,9 @@ class Case:
 class Promise:
     """What the formula is afterwards; None where that stays as it is.  `is_unbiased`: it has the gradient of KL(pi||ref), and no flaw.
 
-    `reveals` are findings that may come to light because this mistake no longer hides them.  `drops_knobs`: factors that stand outside
-    the sum of loss and penalty no longer show in the coefficient, because they apply to the policy term as a whole.
+    `reveals` are findings that may come to light because this mistake no longer hides them.  `inside` is the number that
+    multiplies the penalty inside its sum with the rest of the loss, None where the whole coefficient stays: what stands outside the sum
+    applies to the policy term as well, and no longer shows in the coefficient.
     """
 
     placement: Place
@@ -34,7 +35,7 @@ class Promise:
     is_unbiased: bool = False
     reveals: frozenset[str] = frozenset()
     keeps_coefficient: bool = True
-    drops_knobs: bool = False
+    inside: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class _Move:
             target=TARGET,
             title=f"deduct {f'{beta} * ' if beta else ''}k1, detached, from {name} and take the penalty out of the loss",
             edits=tuple(edits),
-            promise=Promise("reward", "k1", is_unbiased=True, keeps_coefficient=keeps_coefficient, drops_knobs=True),
+            promise=Promise("reward", "k1", is_unbiased=True, keeps_coefficient=keeps_coefficient, inside=_number(way)),
             notes=(_PER_TOKEN, _CLIPPED, _KEPT),
         )
 
@@ -273,6 +273,28 @@ def _outermost(code: Code, statements: list[ast.stmt]) -> list[ast.stmt]:
         if is_body and isinstance(parent, ast.If) and len(block) > 1 and all(each in gone for each in block):
             gone = [*(each for each in gone if each not in block), parent]
     return list(dict.fromkeys(gone))
+
+
+def _number(way: Steps) -> float:
+    """What the numbers among the coefficients make together."""
+    total = 1.0
+    for node, divides in way.coefficients:
+        value = _value(node)
+        total = total / value if divides and value else total * value
+    return total
+
+
+def _value(node: ast.expr) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return abs(float(value))
+        case ast.UnaryOp(operand=inner):
+            return _value(inner)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _value(left) * _value(right)
+        case ast.BinOp(left=left, op=ast.Div(), right=right) if _value(right):
+            return _value(left) / _value(right)
+    return 1.0
 
 
 def _parsed(text: str) -> ast.expr:
