@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import html5lib
 import pytest
-from documentation import command_page, configuration_table, framework_pages, plots, rule_pages
+from documentation import command_page, configuration_table, framework_pages, measured, plots, rule_pages
 from documentation.markdown import code, fence, linked, marked, prose, table
 
 from klaudit.cli import COMMANDS
@@ -40,6 +40,18 @@ def test_gradient_rules_have_their_plots() -> None:
         row.weight is not None and row.gradient in ("pathwise", "score", "importance-weighted")
         for row in TABLE.values()
     )
+
+
+def test_the_checks_plots_are_drawn() -> None:
+    pytest.importorskip("torch")
+    drawn = measured.bias()
+    assert drawn.count("<svg ") == drawn.count("aria-label") == 2 and "\n\n" not in drawn
+    assert "k3-in-loss" in drawn and "Variance" in drawn
+
+
+def test_the_site_can_be_built_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "find_spec", lambda name: None)
+    assert "klaudit verify --plot" in measured.bias() and "<svg" not in measured.bias()
 
 
 def test_every_fact_of_a_framework_is_on_its_page() -> None:

@@ -13,13 +13,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]  # mkdocs loads this file by its
 from mkdocs.config.defaults import MkDocsConfig  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
 
-from documentation import command_page, configuration_table, framework_pages, plots, rule_pages  # noqa: E402
+from documentation import command_page, configuration_table, framework_pages, measured, plots, rule_pages  # noqa: E402
 from klaudit.findings import catalogue  # noqa: E402
 from klaudit.frameworks.load import load_frameworks  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 FILLED: dict[str, Callable[[], str]] = {
     "<!-- plots -->": plots.gallery,
+    "<!-- bias -->": measured.bias,
     "<!-- keys -->": configuration_table.table_of_keys,
 }
 SECTIONS = {"Rules": "rules/index.md", "Frameworks": "frameworks/index.md"}
