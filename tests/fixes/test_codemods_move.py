@@ -104,6 +104,39 @@ def test_an_advantage_that_others_read_keeps_its_value() -> None:
     ]
 
 
+def test_what_asks_for_the_sign_of_the_advantage_sees_the_penalty() -> None:
+    code = """
+    import torch
+
+    def compute_loss(logp, old_logp, ref_logp, advantages, mask, beta, log):
+        ratio = torch.exp(logp - old_logp)
+        kl = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1
+        pg = torch.max(-ratio * advantages, -ratio.clamp(0.8, 1.2) * advantages)
+        pg = torch.where(advantages < 0, torch.min(pg, -3.0 * advantages), pg)
+        log["mean"] = advantages.mean().item()
+        return ((pg + beta * kl) * mask).sum() / mask.sum()
+    """
+    after = fixed(code)
+    assert "torch.where(penalised_advantages < 0, torch.min(pg, -3.0 * penalised_advantages), pg)" in after
+    assert 'log["mean"] = advantages.mean().item()' in after
+
+
+def test_an_advantage_of_an_outer_function_is_not_assigned() -> None:
+    code = """
+    import torch
+
+    def train(model, batch, ref_logp, old_logp, advantages, beta):
+        def closure():
+            logp = model(batch)
+            kl = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1
+            loss = (-torch.exp(logp - old_logp) * advantages + beta * kl).mean()
+            loss.backward()
+            return loss
+        return closure
+    """
+    assert "penalised_advantages = advantages - beta" in fixed(code)
+
+
 def test_in_a_loop_the_advantage_is_not_reduced_again_and_again() -> None:
     code = """
     import torch
@@ -173,6 +206,11 @@ def compute_loss(logp, old_logp, ref_logp, advantages, mask, beta, c=None, weigh
         ("loss = -(ratio * advantages).mean() + beta * (kl * mask).sum() / mask.sum()\nreturn loss", "averaged or weighted otherwise"),
         ("loss = -ratio * advantages\nloss = loss * weights\nloss = loss + beta * kl\nreturn loss.mean()", "averaged or weighted otherwise"),
         ("loss = 0.5 * (-ratio * advantages).mean() + beta * kl.mean()\nreturn loss", "averaged or weighted otherwise"),
+        ("loss = -0.5 * ratio * advantages + beta * kl\nreturn loss.mean()", "token by token"),
+        ("loss = -torch.min(ratio * advantages * weights, ratio.clamp(0.8, 1.2) * advantages * weights) + beta * kl\nreturn loss.mean()", "weighted by more"),
+        ("loss = -torch.exp(ratio) * advantages + beta * kl\nreturn loss.mean()", "token by token"),
+        ("loss = -torch.exp(old_logp - logp) * advantages + beta * kl\nreturn loss.mean()", "same sign"),
+        ("term = lambda: -torch.exp(logp - old_logp) * advantages + beta * (torch.exp(ref_logp - logp) - (ref_logp - logp) - 1)\nreturn term().mean()", "lambda"),
         ("seq = torch.exp((logp - old_logp).mean(-1, keepdim=True))\nloss = -seq * advantages + beta * kl\nreturn loss.mean()", "token by token"),
         ("loss = -ratio.gather(1, c) * advantages + beta * kl\nreturn loss.mean()", "token by token"),
         ("loss = policy_loss(logp, old_logp, advantages) + beta * kl\nreturn loss.mean()", "computed by policy_loss()"),

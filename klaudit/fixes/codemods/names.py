@@ -189,9 +189,10 @@ def _bound(statement: ast.stmt) -> Iterator[Binding]:
             for node in ast.walk(child):
                 if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                     yield Binding(node.id, statement, None)
-    for node in ast.walk(statement) if not _blocks(statement) else ():
-        if isinstance(node, ast.NamedExpr):
-            yield Binding(node.target.id, statement, None)
+    for child in ast.iter_child_nodes(statement):
+        for node in ast.walk(child) if isinstance(child, ast.expr) else ():
+            if isinstance(node, ast.NamedExpr) and isinstance(statement, ast.Assign | ast.AnnAssign):
+                yield Binding(node.target.id, statement, None)
 
 
 def _parameters(function: Function) -> Iterator[str]:

@@ -18,6 +18,7 @@ Positioned: TypeAlias = ast.expr | ast.stmt
 
 _REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
 _FARTHEST = 2_000  # bytes that are looked back over for a comment
+_INNER_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
 
 
@@ -84,6 +85,15 @@ class Code:
         while not isinstance(node, ast.stmt):
             node = self.parents[node]
         return node
+
+    def is_in_inner_scope(self, node: ast.AST) -> bool:
+        """Names around it may be those of a lambda or comprehension, which no statement can use."""
+        for above in self.ancestors(node):
+            if isinstance(above, ast.stmt):
+                return False
+            if isinstance(above, _INNER_SCOPES):
+                return True
+        return False
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements among which one stands."""

@@ -71,6 +71,11 @@ class _Move:
         self._term = term
 
     def proposal(self, *, keeps_coefficient: bool) -> Proposal:
+        nodes = (self._joint.node, self._ratio.node, *(use.whole for use in self._term.uses))
+        if any(map(self._code.is_in_inner_scope, nodes)):
+            raise CannotMendError(
+                "the formula stands in a lambda or comprehension, above which nothing of it can be said"
+            )
         way = self._way_of_penalty()
         self._check_signs(way)
         if self._term.way.around != way.around or self._term.way.coefficients:
@@ -86,7 +91,7 @@ class _Move:
         lines = self._lines(name, is_fresh, guards, coefficient, penalty)
         edits = [self._code.insert_before(target, lines)]
         if name != self._code.text(self._first.whole):
-            edits += [self._code.replace(whole, name) for whole in dict.fromkeys(use.whole for use in self._term.uses)]
+            edits += [self._code.replace(node, name) for node in self._taken(target)]
         edits += self._removal(free_names(_parsed(f"{coefficient}({penalty})")))
         beta = coefficient.removesuffix(" * ")
         return Proposal(
@@ -193,9 +198,18 @@ class _Move:
                 return name, True
         raise CannotMendError("no name is free for the advantage less its penalty")
 
+    def _taken(self, place: ast.stmt) -> list[ast.expr]:
+        """What becomes the advantage less its penalty: the factors of the policy term, and what is compared to see its sign."""
+        start, whole = self._code.extent(place)[0], ast.dump(self._first.whole)
+        taken = {use.whole: None for use in self._term.uses}
+        for node in ast.walk(self._names.function):
+            if isinstance(node, ast.Compare) and self._code.extent(node)[0] >= start:
+                taken |= {each: None for each in (node.left, *node.comparators) if ast.dump(each) == whole}
+        return list(taken)
+
     def _is_kept(self, name: str, place: ast.stmt) -> bool:
         start = self._code.extent(place)[0]
-        taken = {id(node) for use in self._term.uses for node in ast.walk(use.whole)}
+        taken = {id(node) for each in self._taken(place) for node in ast.walk(each)}
         if any(id(read) not in taken and self._code.extent(read)[0] >= start for read in self._names.reads(name)):
             return True
         if any(self._code.extent(each.statement)[0] >= start for each in self._names.bindings(name)):

@@ -38,6 +38,8 @@ def clamp_before_exp(code: Code, formula: Formula) -> Iterator[Proposal]:
 
 def _edits(code: Code, formula: Formula, node: ast.BinOp) -> Iterator[Edit]:
     statement = code.statement(node)
+    if code.is_in_inner_scope(node):
+        raise CannotMendError("the formula stands in a lambda or comprehension, above which nothing of it can be said")
     if isinstance(statement, ast.Assign) and statement.value is node:
         text = " ".join(code.text(node).split())
         yield code.replace(node, f"({text}){_CLAMP}")
