@@ -6,6 +6,9 @@ import copy
 import traceback
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
+from klaudit.code.consumers.consumers import Consumers
 from klaudit.code.scan import read_formulas
 from klaudit.code.screen import may_matter as may_hold_formulas
 from klaudit.configuration import Options
@@ -50,6 +53,7 @@ class Scanner:
         self.tree = tree
         detector = Detector(tree, self._files, self._options.framework_versions)
         self._gatherer = Gatherer(tree, self._index, detector, self._files, self._any.may_matter)
+        self._consumers = Consumers(self._files, self._load, detector, self._gatherer.programs)
 
     def may_matter(self, path: str, data: bytes) -> bool:
         """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
@@ -65,7 +69,9 @@ class Scanner:
 
     def gather(self, path: str) -> Gathered:
         """The launches of a file, unjudged.  Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
-        return self._gatherer.gather(path)
+        gathered = self._gatherer.gather(path)
+        gathered.launches = [replace(launch, code=self._consumers.code_of(launch)) for launch in gathered.launches]
+        return gathered
 
     def scan(self, path: str) -> FileResult:
         """All set-ups and findings of a file.  Never raises for what stands in it."""
@@ -76,7 +82,7 @@ class Scanner:
             setups: list[Setup] = []
             findings: list[Finding] = []
             if not self._prefilter or self.may_set(path, source.data):
-                gathered = self._gatherer.gather(path)
+                gathered = self.gather(path)
                 setups, findings = self._judge(gathered.launches)
                 findings += map(never_existed, gathered.phantoms)
                 if setups:  # where nothing trains, nothing is lost

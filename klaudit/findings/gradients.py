@@ -29,7 +29,7 @@ def wrong_terms(
     if sum_is_unbiased(resolution):
         return
     for state in active(resolution.terms, placement):
-        if is_meant(state.term):
+        if is_meant(state.term) and not is_turned(state):
             yield Draft(
                 _place(resolution, state),
                 f"{describe(state)}: {gradient_sentence(state)}{also}",
@@ -37,6 +37,14 @@ def wrong_terms(
                 fix=proposal(resolution),
                 key=key(resolution, state.rule.id),
             )
+
+
+def is_turned(state: TermState) -> bool:
+    """The code in the tree turns the penalty or its ratio round: a mistake of its own, which says it all."""
+    code = state.consumed
+    if code is None or state.term.verdict == "no-regularisation":
+        return False
+    return code.sign < 0 or code.estimator == "reversed-k3"
 
 
 def _place(resolution: Resolution, state: TermState) -> Span:

@@ -1,11 +1,11 @@
-"""KLA301, from settings: a negative coefficient rewards distance from the reference."""
+"""KLA301, from settings: a negative coefficient, or code in the tree that turns the sign, rewards distance from the reference."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
-from klaudit.findings.wording import describe, evidence, key, place
+from klaudit.findings.wording import code_sentence, describe, evidence, key, place, proposal
 from klaudit.frameworks.resolve import Resolution, TermState
 from klaudit.model import Fix
 
@@ -15,6 +15,10 @@ def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
     for state in resolution.terms:
         if state.term.active is False or state.term.coefficient is None or state.term.coefficient >= 0:
+            continue
+        if state.consumed is not None and state.consumed.sign < 0:
+            if state.term.verdict != "no-regularisation":  # k1 in the loss does nothing with either sign
+                yield _turned_by_code(resolution, state)
             continue
         yield Draft(
             place(resolution, (state.coefficient, *state.switches)),
@@ -26,6 +30,16 @@ def judge(subject: Subject) -> Iterator[Draft]:
             severity="warning",
             key=key(resolution, state.rule.id),
         )
+
+
+def _turned_by_code(resolution: Resolution, state: TermState) -> Draft:
+    return Draft(
+        place(resolution, (*state.switches, state.estimator, state.coefficient)),
+        f"{describe(state)}: in the tree's own code it {code_sentence(state)}, which drives the policy away from the reference",
+        related=evidence(state),
+        fix=proposal(resolution),
+        key=key(resolution, state.rule.id),
+    )
 
 
 def _why(resolution: Resolution, state: TermState) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from klaudit.findings.judging import Draft
-from klaudit.frameworks.migrate import Change, Impossible, best_change
+from klaudit.frameworks.migrate import Change, Impossible, best_change, broken_code
 from klaudit.frameworks.resolve import Effective, Resolution, TermState
 from klaudit.model import Evidence, Fix, Setting, Span, Unknown, Value
 from klaudit.theory import REVERSE
@@ -72,12 +72,21 @@ def gradient_sentence(state: TermState) -> str:
     return text
 
 
+def code_sentence(state: TermState) -> str:
+    """What the code in the tree does with the term, and where."""
+    return state.consumed.told(state.term.placement) if state.consumed is not None else ""
+
+
 def evidence(state: TermState) -> tuple[Evidence, ...]:
-    return tuple(each.evidence() for each in (*state.switches, state.estimator, state.coefficient) if each is not None)
+    """The settings that decide the term, and the code that reads them where it lies in the tree."""
+    settings = (each.evidence() for each in (*state.switches, state.estimator, state.coefficient) if each is not None)
+    return (*settings, *(each for each in state.term.evidence if each.origin == "code" and each.value is None))
 
 
 def proposal(resolution: Resolution) -> Fix:
     """The concrete change, from the recipes; without edits, which are made by `fix`."""
+    if (broken := broken_code(resolution)) is not None:
+        return Fix("none", f"mend the code: the penalty {broken}; no setting does")
     match best_change(resolution):
         case Change() as found:
             return Fix(found.recipe.safety, change_text(found, resolution))

@@ -111,7 +111,9 @@ class Detector:
             found = high or framework.releases[-1]
         if low is not None and found < low:
             found = low
-        if high is not None and found > high:
+        if (
+            high is not None and found > high and not (low is not None and low > high)
+        ):  # what a newer release brought is the surer sign
             found = high
         return FrameworkVersion(str(found), "vendored", "", place, line)
 

@@ -60,9 +60,9 @@ class Gatherer:
     ) -> None:
         self._tree = tree
         self._index = index
-        self._programs = Programs(tree, files)
-        self._classes = Classes(tree, self._programs, index)
-        self._configurer = Configurer(tree, detector, self._programs, self._classes)
+        self.programs = Programs(tree, files)
+        self._classes = Classes(tree, self.programs, index)
+        self._configurer = Configurer(tree, detector, self.programs, self._classes)
         self._may_matter = may_matter
         self._readers: dict[str, bool] = {}  # programs, and whether they name a class that reads settings
 
@@ -88,7 +88,7 @@ class Gatherer:
 
     def may_start(self, path: str, data: bytes) -> bool:
         """Whether a text that holds no word of any rule names a program of the tree that does: `python train.py --beta 0.1`."""
-        return any(self._reads_settings(program) for program in self._programs.named_in(data, path))
+        return any(self._reads_settings(program) for program in self.programs.named_in(data, path))
 
     def _reads_settings(self, program: str) -> bool:
         if program not in self._readers:
@@ -203,7 +203,7 @@ class Gatherer:
         if found:
             best = self._configurer.most_certain([match.framework for match in found], path)
             return [match for match in found if match.framework is best]
-        program = self._programs.file(started, path)
+        program = self.programs.file(started, path)
         used = [match for match in self._used_by(program) if fits(match.entry_point, started)] if program else []
         if used:
             return used
@@ -254,7 +254,7 @@ class Gatherer:
             lineage = (
                 self._classes.lineage(item.symbol, document) if item.kind == "call" else self._base(item, document)
             )
-            if lineage is not None and (item.settings or item.kind == "call"):
+            if lineage is not None and (item.settings or item.forced or item.kind == "call"):
                 launch = self._configurer.of_class(lineage, item, source, imports)
                 if launch is not None:
                     gathered.launches.append(launch)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
 
 from klaudit.frameworks.rules import EntryPoint, Framework, Trainer
-from klaudit.model import FrameworkVersion, Setting, SetupKind, Span
+from klaudit.model import EstimatorName, FrameworkVersion, Gradient, Placement, Setting, SetupKind, Span, Value
 from klaudit.readers.document import Word
 
 
@@ -27,6 +27,40 @@ class Configuration(Protocol):
 
     def explicit_names(self) -> Sequence[str]:
         """The names of all that was set by hand, in order."""
+
+
+class Consumed(Struct, frozen=True):
+    """What the code that a launch runs makes of one of its terms, where that is beyond doubt.
+
+    `sign` is -1 where it drives the policy away from the reference.  `formula` is the expression or the call that leads to it, `text`
+    quotes that, `joined` is the sum with the rest of the loss or reward.
+    """
+
+    estimator: EstimatorName
+    gradient: Gradient
+    sign: int
+    formula: Span
+    joined: Span
+    text: str
+
+    def told(self, placement: Placement) -> str:
+        """`reaches kl_penalty() at algos.py:12 (k3) and enters the loss at actor.py:40`, with what is odd about it."""
+        verb = "is " + ("subtracted from" if placement == "loss" else "added to") if self.sign < 0 else "enters"
+        lost = " without gradient" if placement == "loss" and self.gradient == "none" else ""
+        formula, joined = (f"{span.path}:{span.line}" for span in (self.formula, self.joined))
+        return f"reaches `{self.text}` at {formula} ({self.estimator}) and {verb} the {placement} at {joined}{lost}"
+
+
+class Code(Protocol):
+    """The framework's source in the tree, as far as a launch runs it."""
+
+    def consumed(
+        self, placement: Placement, estimator: str, coefficient: str, ask: Callable[[tuple[str, ...]], Value]
+    ) -> Consumed | None:
+        """A term by the names of the settings of its estimator and coefficient (empty without one); None where nothing is certain.
+
+        `ask` gives the value of a setting as code spells it, by its parts; Unknown where nothing says it.
+        """
 
 
 class Launch(Struct, frozen=True):
@@ -49,3 +83,4 @@ class Launch(Struct, frozen=True):
     version: FrameworkVersion
     stray: tuple[Word, ...] = field(default=())  # what stands below the command as if it belonged to it
     words: tuple[Word, ...] = field(default=())  # the arguments of the command, in order
+    code: Code | None = None  # what it runs, where that lies in the tree

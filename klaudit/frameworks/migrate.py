@@ -48,6 +48,8 @@ def change(
         return None
     if recipe.impossible:
         return Impossible(recipe.impossible)
+    if target != "no-kl" and (broken := broken_code(resolution)) is not None:
+        return Impossible(f"the code in the tree is to be mended first: the penalty {broken}")
     write: dict[str, Plain] = {}
     remove = [resolution[id].name for id in recipe.remove if resolution[id].setting is not None]
     for id, value in recipe.set.items():
@@ -89,6 +91,14 @@ def _change_class(
     write |= {name: value for name, value in code.written_out.items() if not given(name)}
     dropped = (name for each in code.dropped if resolution.version in each.versions for name in each.names)
     remove += [name for name in dropped if given(name)]
+
+
+def broken_code(resolution: Resolution) -> str | None:
+    """What is wrong with the code that an active term runs, where no setting mends it: new settings would be read by the same code."""
+    for state in resolution.terms:
+        if state.term.active is not False and state.is_broken and state.consumed is not None:
+            return state.consumed.told(state.term.placement)
+    return None
 
 
 def best_change(resolution: Resolution) -> Change | Impossible | None:

@@ -17,6 +17,7 @@ _HYDRA_MAIN = re.compile(r"@hydra\.main\(([^)]{0,2000})\)")
 _KEYWORD = re.compile(r"""(config_path|config_name|version_base)\s*=\s*(?:["']([^"']*)["']|None)""")
 _STEM = re.compile(rb"([\w-]+)\.py\Z")
 _MODULE = re.compile(rb"[ \t\\\n\"',]+(?:[\w-]+\.)*([\w-]+)")
+_UNKNOWN_FOLDER = re.compile(r"^\$(?:\w+|\{\w+\})/")  # `$PWD/train.py`: known by how it ends
 _LONGEST = 200  # bytes of a program's name with what stands around it
 _MOST_NAMES = 1_000  # more is a list of files, not a launch script
 
@@ -51,6 +52,13 @@ class Programs:
         """The file of a module by its dotted name."""
         path = qualified.replace(".", "/")
         return self._find([path + ".py", path + "/__init__.py"], [posixpath.dirname(near) or ".", "."], near)
+
+    def of_target(self, target: str, near: str) -> str | None:
+        """The file that a launch's target names, be it a script's path or a module."""
+        if target.endswith(".py"):
+            path = _UNKNOWN_FOLDER.sub("", target.removeprefix("./"))
+            return self._find([path], [".", posixpath.dirname(near) or "."], near)
+        return self.module(target, near)
 
     def named_in(self, data: bytes, near: str) -> Iterator[str]:
         """The files of the tree that a text may start: `name.py` or `-m package.name` stands in it.  Read as bytes, before any parsing."""

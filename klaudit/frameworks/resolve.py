@@ -10,7 +10,7 @@ from msgspec import Struct
 from packaging.version import Version
 
 from klaudit.frameworks.conditions import Known, Lookup, holds
-from klaudit.frameworks.launch import Launch
+from klaudit.frameworks.launch import Consumed, Launch
 from klaudit.frameworks.rules import Case, Default, Fault, Name, SettingSpec, TermRule, Word
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import (
@@ -74,6 +74,17 @@ class TermState(Struct, frozen=True):
     group_std: Case | None
     ignored: Case | None
     length_averaged: Case | None
+    consumed: Consumed | None = None  # what the tree's own code makes of it
+
+    @property
+    def is_broken(self) -> bool:
+        """The code in the tree takes the penalty's gradient away, or turns it or its ratio round: no setting mends that."""
+        code = self.consumed
+        return code is not None and (
+            code.sign < 0
+            or code.estimator == "reversed-k3"
+            or (self.term.placement == "loss" and code.gradient == "none")
+        )
 
 
 @dataclass(slots=True)
@@ -88,6 +99,7 @@ class Resolution:
     setup: Setup = field(init=False)
     _values: dict[str, Effective] = field(default_factory=dict)
     _pending: set[str] = field(default_factory=set)
+    _spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __getitem__(self, id: str) -> Effective:
         """The effective value of a setting by id."""
@@ -119,6 +131,26 @@ class Resolution:
         spec = self.launch.trainer.settings[id]
         names = [name.name for name in spec.names if self._applies(name)]
         return names[0] if names else spec.names[0].name if spec.names else id
+
+    def in_code(self, path: tuple[str, ...]) -> Value:
+        """The value of what code calls `config.actor.strategy`; Unknown where that is no setting, or could be several."""
+        for at in range(len(path)):
+            tail = path[at:]
+            found = [id for id, parts in self._spelled() if parts[-len(tail) :] == tail]
+            if found:
+                values = [self[id].value for id in found]
+                return values[0] if all(value == values[0] for value in values) else Unknown((".".join(tail),))
+            if len(tail) > 1 and (setting := self.launch.configuration.get(".".join(tail))) is not None:
+                return setting.value
+        return Unknown((".".join(path),))
+
+    def _spelled(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        if not self._spellings:
+            self._spellings = tuple(
+                (id, tuple(self.spelling(id).lstrip("-").replace("-", "_").split(".")))
+                for id in self.launch.trainer.settings
+            )
+        return self._spellings
 
     def _value(self, name: str) -> Value:
         match name:
@@ -242,6 +274,15 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
     averaged, is_averaged, _ = resolution.first(rule.length_averaged)
     if crash is not None and crashes:
         raises, why = getattr(crash, "raises", ""), crash.why
+    consumed = _consumed(resolution, rule, estimator, coefficient) if on is not False and amount != 0 else None
+    known_row, known_amount = row, amount
+    if consumed is not None:
+        amount = _turned(amount, coefficient, consumed)
+        code_row = look_up(consumed.estimator, rule.placement, consumed.gradient)
+        if code_row != row:
+            row, biased, estimator_name = code_row, "", consumed.estimator
+        if word is None:
+            raises = why = ""  # a word that no release knows, but this code does
 
     active, why_inactive = _activity(rule, on, amount, coefficient, bool(is_ignored), stopped, raises, why)
     if active and is_ignored is None:
@@ -258,6 +299,15 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
     evidence = [effective.evidence() for effective in (*switches, estimator, coefficient) if effective is not None]
     if gradient_case is not None and gradient_case.why:
         evidence.append(Evidence("gradient", gradient, "default", None, None, None, gradient_case.why))
+    facts = [case.why for case in rule.facts if resolution.first((case,))[1]]
+    if consumed is not None:
+        sentence = f"{_chosen(estimator, coefficient)} {consumed.told(rule.placement)}"
+        for span in (consumed.formula, consumed.joined):
+            evidence.append(Evidence(consumed.text, None, "code", span.path, span.line, span, sentence))
+        if row != known_row or amount != known_amount:
+            facts.append(
+                f"the code in the tree overrules what is known of {resolution.launch.framework.title}: {sentence}"
+            )
     term = Term(
         placement=rule.placement,
         estimator=estimator_name,
@@ -269,12 +319,45 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
         evidence=tuple(dict.fromkeys(evidence)) if _hashable(evidence) else tuple(evidence),
         normalised_by_group_std=in_group_std,
         why_inactive=why_inactive,
-        facts=tuple(case.why for case in rule.facts if resolution.first((case,))[1]),
+        facts=tuple(facts),
     )
     return TermState(
         rule, term, row, on, switches, estimator, coefficient, word, raises, why,
         group_std if in_group_std else None, ignored if is_ignored else None, averaged if is_averaged else None,
+        consumed,
     )  # fmt: skip
+
+
+def _consumed(
+    resolution: Resolution, rule: TermRule, estimator: Effective | None, coefficient: Effective | None
+) -> Consumed | None:
+    """What the code in the tree makes of a term: it is of the launch's own version and no other."""
+    launch = resolution.launch
+    if launch.code is None or resolution.version != parse_version(launch.version.value):
+        return None
+    choosing = estimator.name if estimator is not None else _usual(resolution, rule)
+    weighing = coefficient.name if coefficient is not None else ""
+    return launch.code.consumed(rule.placement, choosing, weighing, resolution.in_code)
+
+
+def _usual(resolution: Resolution, rule: TermRule) -> str:
+    """The estimator's setting, where what is known of the release decides without it."""
+    settings = (choice.setting for choice in rule.estimator if resolution.version in choice.versions and choice.setting)
+    return next(map(resolution.spelling, settings), "")
+
+
+def _turned(amount: float | None, coefficient: Effective | None, consumed: Consumed) -> float | None:
+    """The coefficient with the sign that the code gives it, whatever sign is known of the release."""
+    given = as_number(coefficient.value) if coefficient is not None else None
+    if amount is None:
+        return None
+    return math.copysign(amount, consumed.sign if given is None else given * consumed.sign)
+
+
+def _chosen(estimator: Effective | None, coefficient: Effective | None) -> str:
+    """The setting that the code is tied to."""
+    effective = estimator or coefficient
+    return "the penalty" if effective is None else f"{effective.name}={effective.value}"
 
 
 def _activity(

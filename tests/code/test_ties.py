@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from klaudit.code.ties import name_of, ties, told, under
-from tests.code.snippets import only, result_of
+from klaudit.code.ties import called, name_of, parts_of, under
+from tests.code.snippets import only
 from tests.code.test_following import ACTOR, KL
 
 CODE = ACTOR.format(imported="kl_penalty", call="kl_penalty(log_prob, ref_log_prob, self.config.kl_loss_type)")
@@ -27,14 +27,6 @@ def test_the_name_of_a_setting(spelling: str, name: str) -> None:
     assert name_of(spelling) == name
 
 
-def test_settings_lead_to_the_formulas_they_decide() -> None:
-    tied = ties(result_of(CODE, FILES))
-    span = only(CODE, FILES).span
-    for name in ("kl_loss_type", "kl_loss_coef", "use_kl_loss"):
-        assert [formula.span for formula in tied[name]] == [span]
-    assert "log_prob" not in tied
-
-
 @pytest.mark.parametrize(("value", "estimator"), [("kl", "k1"), ("low_var_kl", "k3"), ("mse", "k2")])
 def test_a_value_picks_the_variant(value: str, estimator: str) -> None:
     (variant,) = under(only(CODE, FILES), {"kl_loss_type": value})
@@ -47,10 +39,19 @@ def test_other_settings_pick_nothing() -> None:
     assert under(formula, {"kl_loss_type": "no such"}) == ()
 
 
-def test_the_sentence() -> None:
-    formula = only(CODE, FILES)
-    assert formula.joined is not None
-    assert told(formula, "kl_loss_type", "low_var_kl") == (
-        f"kl_loss_type=low_var_kl reaches `kl_penalty()` at trainer.py:{formula.span.line} (k3) "
-        f"and enters the loss at trainer.py:{formula.joined.line}"
-    )
+@pytest.mark.parametrize(
+    ("spelling", "parts"),
+    [
+        ("self.config['actor'].kl_coef", ("self", "config", "actor", "kl_coef")),
+        ("--kl-loss-type", ("kl_loss_type",)),
+        ("f(x)[0]", ()),
+        ("a.b > 0", ()),
+        ("'ref' in batch", ()),
+    ],
+)
+def test_the_parts_of_a_path(spelling: str, parts: tuple[str, ...]) -> None:
+    assert parts_of(spelling) == parts
+
+
+def test_what_is_called() -> None:
+    assert called(only(CODE, FILES)) == "kl_penalty()"

@@ -139,7 +139,16 @@ def _merged(found: list[Formula]) -> list[Formula]:
     merged: dict[object, Formula] = {}
     for at, formula in enumerate(found):
         key: object = (
-            (formula.span, formula.placement, formula.sink, formula.knobs, formula.factor > 0, formula.detached)
+            (
+                formula.span,
+                formula.placement,
+                formula.sink,
+                formula.knobs,
+                formula.factor > 0,
+                formula.detached,
+                formula.through_unknown,
+                formula.external,
+            )
             if formula.chosen_by
             else at
         )

@@ -1,0 +1,294 @@
+"""From a function back to the program that a launch starts: who imports and mentions it, and under which tests.
+
+A name is followed from the file that defines it to the definitions that mention it, in the same file or through imports, until the
+entry file is met.  Only files that hold the name are parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+
+from msgspec import Struct
+
+from klaudit.code.consumers.guards import Ask, Guard, allows
+from klaudit.readers.python.syntax import parse
+from klaudit.readers.source import Source, UnreadableError
+
+MAX_NODES = 60  # names followed from one formula
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class Place(Struct, frozen=True):
+    """A top-level name of a file."""
+
+    path: str
+    name: str
+
+
+class Use(Struct, frozen=True):
+    """A name that leads to another one, where the guards let it."""
+
+    place: Place
+    guards: tuple[Guard, ...]
+
+
+class Imports:
+    """Who imports and mentions a name, file by file: each file is parsed once, and only those that import the name's module."""
+
+    def __init__(self, load: Callable[[str], Source | None]) -> None:
+        self._load = load
+        self._trees: dict[str, ast.Module | None] = {}
+        self._uses: dict[tuple[str, Place], tuple[Use, ...]] = {}
+
+    def uses(self, path: str, place: Place) -> tuple[Use, ...]:
+        """The names of one file that lead to one."""
+        key = (path, place)
+        if key not in self._uses:
+            self._uses[key] = tuple(self._found(path, place))
+        return self._uses[key]
+
+    def _found(self, path: str, place: Place) -> Iterator[Use]:
+        source = self._load(path)
+        if source is None or place.name.encode() not in source.data:
+            return
+        stem = posixpath.basename(_stem(place.path))
+        if path != place.path and _import_of(stem).search(source.data) is None:
+            return
+        if (tree := self._tree(source)) is not None:
+            yield from _uses_in(tree, source.data, (place.name.encode(), stem.encode()), place, path)
+
+    def _tree(self, source: Source) -> ast.Module | None:
+        if source.path not in self._trees:
+            self._trees[source.path] = None
+            with suppress(UnreadableError):  # the scan reports it where that file itself is read
+                self._trees[source.path] = parse(source).tree
+        return self._trees[source.path]
+
+
+@lru_cache(maxsize=512)
+def _import_of(stem: str) -> re.Pattern[bytes]:
+    return re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*\b" + re.escape(stem.encode()) + rb"\b", re.MULTILINE)
+
+
+class Reach:
+    """`files` are the paths of the Python files that may lie on the way."""
+
+    def __init__(self, files: Iterable[str], imports: Imports) -> None:
+        self._files = tuple(files)
+        self._imports = imports
+        self._uses: dict[Place, tuple[Use, ...]] = {}
+
+    def reached(self, start: Place, entries: Iterable[str], ask: Ask) -> bool | None:
+        """Whether one of the entry files leads to a name under the settings of a launch, as far as its tests can be told.
+
+        None where nobody mentions the name, so that a registry may lead to it.
+        """
+        wanted = frozenset(entries)
+        seen, waiting = {start}, [start]
+        while waiting:
+            place = waiting.pop()
+            if place.path in wanted or len(seen) > MAX_NODES:
+                return True
+            for use in self.uses(place):
+                if use.place not in seen and allows(use.guards, ask) is not False:
+                    seen.add(use.place)
+                    waiting.append(use.place)
+        return False if self.uses(start) else None
+
+    def uses(self, place: Place) -> tuple[Use, ...]:
+        """The names that lead to one."""
+        if place not in self._uses:
+            files = self._files if place.name else ()  # code of the top level: whoever imports the file runs it
+            self._uses[place] = tuple(use for path in files for use in self._imports.uses(path, place))
+        return self._uses[place]
+
+
+class _Site(Struct, frozen=True):
+    """The innermost statement of a line: `parts` are its own expressions, without the statements inside; `definition` is the top-level
+    class or function around it, and `owner` the top-level name that it helps to define."""
+
+    statement: ast.stmt
+    parts: tuple[ast.AST, ...]
+    definition: ast.stmt | None
+    owner: str
+    guards: tuple[Guard, ...]
+
+
+class _Bindings(Struct):
+    """In one scope: names that stand for the wanted one, and modules that hold it, each with the guards of its import."""
+
+    names: dict[str, tuple[Guard, ...]]
+    modules: dict[str, tuple[Guard, ...]]
+
+
+def _uses_in(tree: ast.Module, data: bytes, words: Iterable[bytes], place: Place, path: str) -> Iterator[Use]:
+    """In one file: the definitions that mention the name, where it is bound there, and the file itself for those who import it on."""
+    sites = _sites_of(words, tree, data)
+    bound: dict[ast.stmt | None, _Bindings] = {}
+    for site in sites:
+        if isinstance(site.statement, ast.Import | ast.ImportFrom):
+            _bind(site, path, place, bound.setdefault(site.definition, _Bindings({}, {})))
+    everywhere = bound.setdefault(None, _Bindings({}, {}))
+    aliases = {alias.encode() for each in bound.values() for alias in (*each.names, *each.modules)}
+    sites += _sites_of([alias for alias in aliases if not any(word in alias for word in words)], tree, data)
+    seen: set[tuple[Place, tuple[int, ...]]] = set()
+    found = [Use(Place(path, name), guards) for name, guards in everywhere.names.items()]
+    if path == place.path:
+        everywhere.names[place.name] = ()
+    for site in sites:
+        scopes = [everywhere, bound[site.definition]] if site.definition in bound else [everywhere]
+        for scope in scopes:
+            found += [
+                Use(Place(path, site.owner), (*guards, *site.guards)) for guards in _mentioned(site, scope, place.name)
+            ]
+    for use in found:
+        key = (use.place, tuple(id(guard.test) for guard in use.guards))
+        if use.place != place and key not in seen:
+            seen.add(key)
+            yield use
+
+
+# --- statements by line ------------------------------------------------------------------------------------------------------------------
+
+
+def _sites_of(words: Iterable[bytes], tree: ast.Module, data: bytes) -> list[_Site]:
+    lines = {line for word in words for line in _lines_with(word, data)}
+    return list({id(site.statement): site for line in sorted(lines) for site in _sites(tree, line)}.values())
+
+
+def _lines_with(word: bytes, data: bytes) -> Iterator[int]:
+    line, at, found = 1, 0, data.find(word)
+    while found >= 0:
+        line += data.count(b"\n", at, found)
+        at = found
+        yield line
+        found = data.find(word, found + len(word))
+
+
+def _sites(tree: ast.Module, line: int) -> Iterator[_Site]:
+    """The statements of a line, innermost first."""
+    for top in _top_level(tree.body):
+        if _covers(top, line):
+            definition = top if isinstance(top, _Definition) else None
+            yield from _inside(top, line, definition, _owner(top))
+
+
+def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Top-level statements, those below `if` and `try` included."""
+    for statement in body:
+        if isinstance(statement, ast.If | ast.Try):
+            for inner in _blocks(statement):
+                yield from _top_level(inner)
+        else:
+            yield statement
+
+
+def _inside(statement: ast.stmt, line: int, definition: ast.stmt | None, owner: str) -> Iterator[_Site]:
+    guards: tuple[Guard, ...] = ()
+    while True:
+        inner = _child(statement, line)
+        if inner is None:
+            break
+        if isinstance(statement, ast.If):
+            guards = (*guards, Guard(statement.test, inner in statement.body, definition))
+        statement = inner
+    yield _Site(statement, tuple(_own_parts(statement)), definition, owner, guards)
+
+
+def _child(statement: ast.stmt, line: int) -> ast.stmt | None:
+    return next((inner for block in _blocks(statement) for inner in block if _covers(inner, line)), None)
+
+
+def _blocks(statement: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements right inside a statement."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name, None)
+        if isinstance(block, list):
+            yield block
+    for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+        yield part.body
+
+
+def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
+    """What a statement evaluates besides the statements inside it: a test, decorators, bases, defaults, but no annotations."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield from (*statement.decorator_list, *statement.args.defaults, *filter(None, statement.args.kw_defaults))
+        return
+    annotation = statement.annotation if isinstance(statement, ast.AnnAssign) else None
+    for child in ast.iter_child_nodes(statement):
+        if child is not annotation and not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+
+
+def _covers(statement: ast.stmt, line: int) -> bool:
+    first = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+    last = statement.end_lineno or first
+    return bool(first <= line <= last)
+
+
+def _owner(statement: ast.stmt) -> str:
+    """The top-level name that a statement defines."""
+    if isinstance(statement, _Definition):
+        return statement.name
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return ""
+
+
+# --- imports and mentions ----------------------------------------------------------------------------------------------------------------
+
+
+def _bind(site: _Site, path: str, place: Place, bound: _Bindings) -> None:
+    """What an import makes of the name."""
+    node = site.statement
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if _is_file(alias.name.replace(".", "/"), place.path):
+                bound.modules[alias.asname or alias.name] = site.guards
+    elif isinstance(node, ast.ImportFrom):
+        module = _module(node, path)
+        for alias in node.names:
+            if _is_file(f"{module}/{alias.name}".removeprefix("/"), place.path):
+                bound.modules[alias.asname or alias.name] = site.guards
+            elif _is_file(module, place.path) and alias.name in (place.name, "*"):
+                bound.names[place.name if alias.name == "*" else alias.asname or alias.name] = site.guards
+
+
+def _module(node: ast.ImportFrom, path: str) -> str:
+    """The folder or file, without suffix, that an import names; relative ones from the importing file."""
+    name = (node.module or "").replace(".", "/")
+    if not node.level:
+        return name
+    folder = posixpath.dirname(path)
+    for _ in range(node.level - 1):
+        folder = posixpath.dirname(folder)
+    return posixpath.join(folder, name) if name else folder
+
+
+def _stem(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__")
+
+
+def _is_file(module: str, path: str) -> bool:
+    """Whether a module, given as a path without suffix, is that file; imports of packages may start at any folder."""
+    stem = _stem(path)
+    return bool(module) and (stem == module or ("/" in module and stem.endswith("/" + module)))
+
+
+def _mentioned(site: _Site, bound: _Bindings, name: str) -> Iterator[tuple[Guard, ...]]:
+    """The guards of the import behind every mention in a statement."""
+    if isinstance(site.statement, ast.Import | ast.ImportFrom) or not (bound.names or bound.modules):
+        return
+    for part in site.parts:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Name) and node.id in bound.names and isinstance(node.ctx, ast.Load):
+                yield bound.names[node.id]
+            elif isinstance(node, ast.Attribute) and node.attr == name and bound.modules:
+                owner = ast.unparse(node.value)
+                if owner in bound.modules:
+                    yield bound.modules[owner]

@@ -1,0 +1,159 @@
+"""Launches of forks: what the framework's source in the tree does with their penalty counts, whatever its release does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from klaudit.configuration import Options
+from klaudit.engine import scan
+from klaudit.model import Finding, Report, Setup
+from tests.fixture_cases import FOLDER
+
+ACTOR, ALGOS, TRAINER = (
+    "verl/workers/actor/dp_actor.py",
+    "verl/trainer/ppo/core_algos.py",
+    "verl/trainer/ppo/ray_trainer.py",
+)
+WRONG, RIGHT = "policy_loss - kl_loss", "policy_loss + kl_loss"
+LOG_PROBS = 'logprob=log_prob, ref_logprob=data["ref_log_prob"]'
+
+Fork = Callable[..., Report]
+
+
+@pytest.fixture
+def fork(tmp_path: Path) -> Fork:
+    """A scan of the vendored trainer, the sign put right, after some replacements (path, old, new)."""
+
+    def scanned(*changes: tuple[str, str, str], below: str = "") -> Report:
+        root = tmp_path / "tree" / below
+        shutil.copytree(FOLDER / "code-vendored-trainer" / "input", root)
+        for path, old, new in ((ACTOR, WRONG, RIGHT), *changes):
+            text = (root / path).read_text()
+            assert old in text
+            (root / path).write_text(text.replace(old, new))
+        return scan([str(tmp_path / "tree")], Options(jobs=1))
+
+    return scanned
+
+
+def of(report: Report, script: str) -> tuple[Setup, dict[str, Finding]]:
+    """The set-up of a script and its findings on gradients, by rule."""
+    (setup,) = (each for each in report.setups if each.path.endswith(script))
+    found = {each.rule: each for each in report.findings if each.span.path.endswith(script) and each.rule != "KLA107"}
+    return setup, found
+
+
+def test_code_that_does_what_the_release_does_changes_nothing(fork: Fork) -> None:
+    setup, found = of(fork(), "fsdp.sh")
+    assert (setup.verdict, setup.score_weight) == ("biased", "0.001 - 0.001*exp(-d)")
+    assert list(found) == ["KLA101"]
+    assert found["KLA101"].fix.title
+    assert not any("overrules" in fact for term in setup.terms for fact in term.facts)
+
+
+def test_a_launch_names_the_code_that_reads_its_setting(fork: Fork) -> None:
+    setup, _ = of(fork(), "fsdp.sh")
+    steps = [each for each in setup.terms[0].evidence if each.origin == "code"]
+    assert [each.path for each in steps] == [ACTOR, ACTOR]
+    assert all("kl_loss_type=low_var_kl reaches `core_algos.kl_penalty()`" in each.note for each in steps)
+    setup, _ = of(fork(below="again"), "again/scripts/megatron.sh")
+    assert {each.path for each in setup.terms[0].evidence if each.origin == "code"} == {
+        "again/verl/workers/actor/megatron_actor.py"
+    }
+
+
+@pytest.mark.parametrize("below", ["", "third_party/fork"])
+def test_a_turned_sign(fork: Fork, below: str) -> None:
+    report = fork((ACTOR, RIGHT, WRONG), below=below)
+    setup, found = of(report, "fsdp.sh")
+    assert setup.terms[0].coefficient == -0.001
+    assert setup.score_weight == "0.001*exp(-d) - 0.001"
+    assert list(found) == ["KLA301"]
+    assert f"{ACTOR}:22" in found["KLA301"].message
+    assert found["KLA301"].fix.safety == "none"
+    assert list(of(report, "megatron.sh")[1]) == ["KLA101"]  # the other worker adds it
+
+
+def test_a_detached_penalty(fork: Fork) -> None:
+    report = fork((ACTOR, "masked_mean(kld, mask)", "masked_mean(kld.detach(), mask)"))
+    setup, found = of(report, "fsdp.sh")
+    assert (setup.terms[0].gradient, setup.verdict, setup.score_weight) == ("none", "no-gradient", "0")
+    assert list(found) == ["KLA303"]
+    assert found["KLA303"].fix.safety == "none"
+
+
+def test_no_gradient_around_the_estimator(fork: Fork) -> None:
+    change = (ALGOS, "def kl_penalty(", "@torch.no_grad()\ndef kl_penalty(")
+    assert list(of(fork(change), "fsdp.sh")[1]) == ["KLA303"]
+
+
+def test_swapped_arguments(fork: Fork) -> None:
+    swapped = 'logprob=data["ref_log_prob"], ref_logprob=log_prob'
+    setup, found = of(fork((ACTOR, LOG_PROBS, swapped)), "fsdp.sh")
+    assert setup.terms[0].estimator == "reversed-k3"
+    assert list(found) == ["KLA302"]
+    assert found["KLA302"].fix.safety == "none"
+
+
+def test_another_body_under_the_same_name(fork: Fork) -> None:
+    change = (ALGOS, "return torch.exp(log_ratio) - log_ratio - 1", "return 0.5 * log_ratio**2")
+    report = fork(change)
+    setup, found = of(report, "fsdp.sh")
+    assert (setup.terms[0].estimator, setup.verdict) == ("k2", "unbiased-per-token")
+    assert "KLA101" not in found
+    assert of(report, "megatron.sh")[0].terms[0].estimator == "k2"  # one function serves both
+
+
+def test_a_word_that_no_release_knows(fork: Fork) -> None:
+    changes = ((ALGOS, '"low_var_kl"', '"k3_of_ours"'), ("scripts/fsdp.sh", "low_var_kl", "k3_of_ours"))
+    setup, found = of(fork(*changes), "fsdp.sh")
+    assert (setup.terms[0].estimator, setup.terms[0].active) == ("k3", True)
+    assert "KLA101" in found
+
+
+def test_a_reward_that_adds_the_penalty(fork: Fork) -> None:
+    setup, found = of(fork((TRAINER, "- kl_ctrl.value", "+ kl_ctrl.value")), "reward.sh")
+    (reward,) = (term for term in setup.terms if term.placement == "reward")
+    assert reward.coefficient == -0.01
+    assert "KLA301" in found
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (ALGOS, "return torch.exp(log_ratio) - log_ratio - 1", "return ours(log_ratio)"),  # nobody sees what it is
+        (ACTOR, "self.config.kl_loss_type", "self.kind"),  # the tie is gone
+        (ACTOR, 'data["ref_log_prob"]', 'data["rollout_log_probs"]'),  # a KL to another policy
+        (
+            "verl/workers/fsdp_workers.py",
+            "from verl.workers.actor import DataParallelPPOActor",
+            "from elsewhere import *",
+        ),
+    ],
+)
+def test_what_is_not_beyond_doubt_changes_nothing(fork: Fork, path: str, old: str, new: str) -> None:
+    setup, found = of(fork((ACTOR, RIGHT, WRONG), (path, old.replace(RIGHT, WRONG), new)), "fsdp.sh")
+    assert (setup.terms[0].estimator, setup.terms[0].coefficient) == ("k3", 0.001)
+    assert list(found) == ["KLA101"]
+
+
+def test_two_formulas_that_differ_say_nothing(fork: Fork) -> None:
+    both = "policy_loss + kl_loss * self.config.kl_loss_coef\n            else:\n                policy_loss = policy_loss - core_algos.kl_penalty("
+    both += LOG_PROBS + ", kl_penalty=self.config.kl_loss_type).mean() * self.config.kl_loss_coef"
+    setup, _ = of(
+        fork(
+            (ACTOR, RIGHT + " * self.config.kl_loss_coef", both), (ACTOR, "if self.config.use_kl_loss:", "if self.x:")
+        ),
+        "fsdp.sh",
+    )
+    assert setup.terms[0].coefficient == 0.001
+
+
+def test_a_version_that_is_told_counts(fork: Fork, tmp_path: Path) -> None:
+    fork((ACTOR, RIGHT, WRONG))
+    report = scan([str(tmp_path / "tree")], Options(jobs=1, framework_versions={"verl": "0.3.0.post1"}))
+    assert of(report, "fsdp.sh")[0].terms[0].coefficient == 0.001
