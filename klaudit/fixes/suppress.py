@@ -146,7 +146,9 @@ def _edit(piece: Piece, page: Page | None, place: _Place, comment: str) -> Edit:
     if not place.is_above:
         start = piece.source.span(start, start).start
         return Edit(path, start, start, f"  {comment}")
-    line_end = "\r\n" if piece.data[: piece.data.find(b"\n", start) + 1].endswith(b"\r\n") else "\n"
+    newline = piece.data.find(b"\n", start)
+    newline = piece.data.rfind(b"\n", 0, start) if newline == -1 else newline
+    line_end = "\r\n" if piece.data[newline - 1 : newline] == b"\r" else "\n"
     leading = _LEADING.match(piece.data, start + len(_BOM) * piece.data.startswith(_BOM, start))
     indent = leading.group().decode() if leading is not None else ""
     if page is not None:

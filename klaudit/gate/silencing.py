@@ -12,6 +12,7 @@ from klaudit.gate.directives import Directive, directives
 from klaudit.model import Finding, Span
 from klaudit.readers.source import Source
 
+MAX_COMMENTS = 20_000  # of one file; more are an attack
 TOP_LINES = 50  # within which a suppression for the whole file must stand: readers look there
 _EVERYTHING: Range = (0, 1 << 62)
 _TREES = (".yaml", ".yml", ".toml")
@@ -103,28 +104,38 @@ def _read(pieces: list[Piece]) -> Iterator[Suppression]:
         for comment in piece.comments:
             if piece.data.find(b"klaudit:", *comment) != -1:
                 found.setdefault(piece.source.span(*comment).start, (piece, comment))
+    count = 0
     for _, (piece, comment) in sorted(found.items(), key=lambda item: item[0]):
         text = piece.data[slice(*comment)].decode("utf-8", "surrogateescape")
-        covered: list[Range] | None = None
+        seen, at = 0, comment[0]  # characters of the comment, and the byte of the piece that they lead to
         for directive in directives(text):
-            span = piece.source.span(
-                comment[0] + _size(text[: directive.start]), comment[0] + _size(text[: directive.end])
-            )
-            suppression = Suppression(directive, piece, comment, span, {}, directive.problem)
-            if directive.verb == "ignore" and not directive.problem:
-                if covered is None:
-                    covered = [_in_file(piece, unit) for unit in piece.covered(comment)]
-                suppression.ranges = dict.fromkeys(directive.rules, covered)
-                if not covered:
-                    suppression.problem = "nothing follows it that it could be about"
-            elif directive.verb == "ignore-file" and not directive.problem:
-                is_on_top = span.line <= TOP_LINES if span.cell is None else piece is pieces[0]
-                if is_on_top:
-                    suppression.ranges = {rule: [_EVERYTHING] for rule in directive.rules}
-                else:
-                    where = f"the first {TOP_LINES} lines" if span.cell is None else "the first cell with code"
-                    suppression.problem = f"`ignore-file` must stand in {where}, where readers see it"
+            start = at + _size(text[seen : directive.start])
+            seen, at = directive.end, start + _size(text[directive.start : directive.end])
+            suppression = Suppression(directive, piece, comment, piece.source.span(start, at), {}, directive.problem)
+            count += 1
+            if count > MAX_COMMENTS:
+                suppression.problem = f"more than {MAX_COMMENTS:,} comments of klaudit stand in this file"
+                yield suppression
+                return
+            if not directive.problem:
+                _give_ranges(suppression, is_first_piece=piece is pieces[0])
             yield suppression
+
+
+def _give_ranges(suppression: Suppression, *, is_first_piece: bool) -> None:
+    """What a directive for one statement or for the file covers; blocks wait for their ends."""
+    directive, piece, span = suppression.directive, suppression.piece, suppression.span
+    if directive.verb == "ignore":
+        covered = [_in_file(piece, unit) for unit in piece.covered(suppression.comment)]
+        suppression.ranges = dict.fromkeys(directive.rules, covered)
+        if not covered:
+            suppression.problem = "nothing follows it that it could be about"
+    elif directive.verb == "ignore-file":
+        if span.line <= TOP_LINES if span.cell is None else is_first_piece:
+            suppression.ranges = {rule: [_EVERYTHING] for rule in directive.rules}
+        else:
+            where = f"the first {TOP_LINES} lines" if span.cell is None else "the first cell with code"
+            suppression.problem = f"`ignore-file` must stand in {where}, where readers see it"
 
 
 def _in_file(piece: Piece, unit: Range) -> Range:

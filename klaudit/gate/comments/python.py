@@ -6,6 +6,7 @@ import re
 
 from klaudit.gate.comments.pieces import Piece, Range
 from klaudit.readers.python.lexer import LexError, StringToken, lexemes
+from klaudit.readers.python.syntax import MAX_BYTES
 from klaudit.readers.source import Source
 
 _BLANK = b" \t\f\r\n\\\xef\xbb\xbf"  # between tokens; a byte order mark counts as blank
@@ -13,7 +14,9 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
 def python_piece(source: Source) -> Piece:
-    """The source as a piece; a string that does not end costs the rest of its line."""
+    """The source as a piece; a string that does not end costs the rest of its line, and what is too large is read by nobody."""
+    if len(source.data) > MAX_BYTES:
+        return Piece(source, [], [])
     lines = _Lines(source.data)
     at = 0
     while at < len(source.data):
