@@ -7,10 +7,9 @@ from pathlib import PurePath
 
 from msgspec.structs import replace
 
+from klaudit.gate.remarks import MOST, few
 from klaudit.gate.step import Gate
 from klaudit.model import Report, Withheld
-
-_MOST_NAMED = 5
 
 
 def hold(report: Report, gate: Gate) -> Report:
@@ -24,14 +23,14 @@ def hold(report: Report, gate: Gate) -> Report:
     found = compare(report, gate, read(file), file)
     name = _shown(file, gate.targets.root)
     listed = set(map(id, found.listed))
-    remarks = [f"{new} is taken for {old}, which {name} lists" for new, old in sorted(found.moved.items())]
+    moved = [f"{new} is taken for {old}, which {name} lists" for new, old in sorted(found.moved.items())]
+    remarks = few(moved, "renamed files")
     if found.stale:
         count = sum(row.count for row in found.stale)
-        rows = [f"{row.path} ({row.rule})" for row in found.stale[:_MOST_NAMED]] + ["..."] * (
-            len(found.stale) > _MOST_NAMED
-        )
+        rows = ", ".join(f"{row.path} ({row.rule})" for row in found.stale[:MOST])
+        rest = ", ..." if len(found.stale) > MOST else ""
         are = "findings that are" if count != 1 else "finding that is"
-        remarks.append(f"{name} lists {count} {are} gone: {', '.join(rows)}; `klaudit baseline prune` takes them out")
+        remarks.append(f"{name} lists {count} {are} gone: {rows}{rest}; `klaudit baseline prune` takes them out")
     return replace(
         report,
         findings=tuple(finding for finding in report.findings if id(finding) not in listed),

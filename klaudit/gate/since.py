@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from klaudit.gate.base import Base, candidates, find_base
 from klaudit.gate.commit_tree import CommitTree
 from klaudit.gate.essence import Essences
+from klaudit.gate.remarks import few
 from klaudit.gate.renames import renames
 from klaudit.gate.step import Gate
 from klaudit.model import Finding, Problem, Report
@@ -41,15 +42,15 @@ def unchanged_since(ref: str, report: Report, gate: Gate) -> Unchanged:
         paths = {each.span.path for each in report.findings}
         moved = _renamed(paths, base, tree, gate)
         then = {path: moved.get(path, path) for path in paths if path in base.entries or path in moved}
-        remarks = [*base.remarks, *(f"{new} was {old} in {base.name}" for new, old in sorted(moved.items()))]
+        renamed = [f"{new} was {old} in {base.name}" for new, old in sorted(moved.items())]
+        remarks = [*few(base.remarks, "nested repositories"), *few(renamed, "renamed files")]
         if not then:
             return Unchanged((), base.name, (), tuple(remarks))
         before, errors = _judged(base, tree, sorted(set(then.values())), gate)
-        remarks += [
-            f"{error.path}: cannot be read in {base.name}, so all in it counts as new"
-            for error in before.errors
-            if error not in errors
-        ]
+        unread = [error.path for error in before.errors if error not in errors]
+        remarks += few(
+            [f"{path}: cannot be read in {base.name}, so all in it counts as new" for path in unread], "files"
+        )
         matcher = _Matcher(before, tree, report, gate.tree, then)
         return Unchanged(tuple(matcher.unchanged()), base.name, errors, tuple(remarks))
 

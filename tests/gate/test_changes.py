@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from klaudit.cli import main
 from klaudit.discover import history
 from klaudit.discover.history import RevisionError
 from klaudit.gate.baseline_file import row_of, write
@@ -94,6 +99,32 @@ def test_one_of_two_taken_away_is_nothing_new(repository: Repository) -> None:
     repository.commit({"old.sh": LAUNCH + "\n" + launch("actor_rollout_ref.actor.kl_loss_coef=0.3")})
     repository.write({"old.sh": launch("actor_rollout_ref.actor.kl_loss_coef=0.3")})
     assert repository.new() == []
+
+
+COEFFICIENTS = st.lists(st.sampled_from([0.1, 0.2, 0.3]), max_size=4)
+PADDING = st.lists(st.sampled_from(["# a comment\n", "\n", "echo done\n", "X=1\n"]), max_size=3)
+
+
+def script(coefficients: list[float], padding: list[str]) -> str:
+    return "".join(padding) + "".join(
+        launch(f"actor_rollout_ref.actor.kl_loss_coef={each}") + "".join(padding) for each in coefficients
+    )
+
+
+@settings(max_examples=12)
+@given(COEFFICIENTS, COEFFICIENTS, PADDING, PADDING)
+def test_as_many_count_as_there_are_more_of_each_value(
+    tmp_path_factory: pytest.TempPathFactory,
+    before: list[float],
+    after: list[float],
+    above: list[str],
+    below: list[str],
+) -> None:
+    repository = Repository(tmp_path_factory.mktemp("counts"), {"run.sh": script(before, above), "x.sh": LAUNCH})
+    repository.write({"run.sh": script(after, below)})
+    report = repository.scan(diff_base="HEAD")
+    assert len(report.findings) == (Counter(after) - Counter(before)).total()
+    assert len(report.findings) + len(report.withheld) == len(after) + 1
 
 
 # --- changes elsewhere ----------------------------------------------------------------------------------------------------------------
@@ -257,6 +288,40 @@ def test_a_shallow_clone_without_the_common_commit_says_what_to_do(repository: R
     )
     with pytest.raises(RevisionError, match="this clone is shallow, fetch the whole history"):
         Folder(tmp_path / "shallow").scan(diff_base="origin/main")
+
+
+def test_a_merge_of_a_pull_request_is_compared_with_its_first_parent(repository: Repository, tmp_path: Path) -> None:
+    """As GitHub checks one out: two commits deep are enough."""
+    repository.git("checkout", "-q", "-b", "feature")
+    repository.commit({"feature.sh": LAUNCH})
+    repository.git("checkout", "-q", "main")
+    repository.commit({"meanwhile.sh": LAUNCH})
+    repository.git("merge", "-q", "--no-ff", "-m", "merge", "feature")
+    Repository(tmp_path / "x").git(
+        "clone", "-q", "--depth", "2", f"file://{repository.root}", str(tmp_path / "shallow")
+    )
+    assert Folder(tmp_path / "shallow").new("HEAD^1") == [f"feature.sh:3 {K3}"]
+
+
+def test_the_command_line(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository.root)
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["klaudit", "scan", *arguments])
+        return main()
+
+    assert run("-q") == 1
+    assert run("--diff-base", "HEAD") == 0
+    assert "1 finding withheld" in capsys.readouterr().out
+    repository.write({"new.sh": LAUNCH})
+    assert run("--diff-base", "HEAD", "-q") == 1
+    assert capsys.readouterr().out.count("\n") == 1
+    for ref in ("--diff-base=--output=x", "--diff-base=nowhere", "--diff-base="):
+        assert run(ref) == 2
+        assert capsys.readouterr().err.startswith("Error: --diff-base: no commit `")
+    assert not (repository.root / "x").exists()
 
 
 def test_a_linked_work_tree(repository: Repository, tmp_path: Path) -> None:
