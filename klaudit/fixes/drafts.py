@@ -38,6 +38,7 @@ class Draft:
     edits: list[Edit] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     why: str = ""
+    mentions: tuple[str, ...] = ()  # files that `notes` and reasons name
     is_overruling: bool = False
     guards: list[Edit] = field(default_factory=list)
     guarded: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)  # settings the guards say, by launch
@@ -108,6 +109,7 @@ class Draft:
             amount=change.amount,
             notes=self.notes,
             code=change.recipe.code,
+            mentions=self.mentions,
         )
 
 

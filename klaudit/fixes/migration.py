@@ -47,16 +47,18 @@ class Migration:
     after: Setup | None = None
     notes: tuple[str, ...] = ()
     code: CodeChange | None = None
+    mentions: tuple[str, ...] = ()  # the files that `notes` name
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """A launch with a finding that is not fixed; `instead` are commands or settings that would help."""
+    """A launch with a finding that is not fixed; `instead` are commands or settings that would help, `mentions` files that `why` names."""
 
     setup: Setup
     rules: tuple[str, ...]
     why: str
     instead: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -125,4 +125,4 @@ class _Planner:
 
 
 def _refused(draft: Draft, why: str) -> Unchanged:
-    return Unchanged(draft.setup, draft.rules, why, draft.instead)
+    return Unchanged(draft.setup, draft.rules, why, draft.instead, draft.mentions)

@@ -114,6 +114,8 @@ class Prover:
         if not reasons and not any(each.is_overruling or each.guards for each in self._drafts):
             why = f"another launch would change: {wrong[0].path}: {wrong[0].why}"  # no group alone is to blame
             reasons = {id(each): why for each in self._drafts}
+            for each in self._drafts:
+                each.mentions = (wrong[0].path,)
         self._drop(reasons)
 
     def _reaches(self, group: Sequence[Draft], failure: Failure) -> bool:
@@ -133,6 +135,7 @@ class Prover:
         is_own = all(any(self._is_same_command(each, failure) for each in group) for failure in hurt)
         for draft in group:
             why = f"{self._told(hurt[0])} shares its text, and there {hurt[0].why}"
+            draft.mentions = (hurt[0].path,)
             try:
                 if is_own:
                     self._guard(draft, hurt, why)

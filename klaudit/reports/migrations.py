@@ -83,7 +83,9 @@ def _migration(group: Sequence[Migration], view: View) -> Iterator[Line]:
         indent=2,
     )
     for text in _explanations(first):
-        yield from paragraph(prose(text), view.width, first=(("  ", "plain"),), indent=4)
+        yield from paragraph(
+            prose(_as_seen(text, first.mentions, view)), view.width, first=(("  ", "plain"),), indent=4
+        )
     rows = [*_rows("before", first.before), *_rows("after", first.after)]
     yield from table(_HEADERS, rows, view.width, indent=2)
     served = sorted({edit.path for edit in first.edits} - {first.path})
@@ -100,6 +102,13 @@ def _explanations(migration: Migration) -> Iterator[str]:
     if migration.explanation:
         yield migration.explanation
     yield from migration.notes
+
+
+def _as_seen(text: str, mentions: Sequence[str], view: View) -> str:
+    """With the files it names as seen from the working directory."""
+    for path in mentions:
+        text = text.replace(path, view.path(path))
+    return text
 
 
 def _rows(label: str, setup: Setup | None) -> Iterator[list[Cell]]:
@@ -135,7 +144,9 @@ def _unchanged(of: Sequence[Unchanged], view: View) -> Iterator[Line]:
     places = dict.fromkeys(view.place(e.setup.span.path, e.setup.span.line, cell=e.setup.span.cell) for e in of)
     for place in places:
         yield ((place, "path"),)
-    yield from paragraph(prose(of[0].why), view.width, first=(("  ", "plain"),), indent=4)
+    yield from paragraph(
+        prose(_as_seen(of[0].why, of[0].mentions, view)), view.width, first=(("  ", "plain"),), indent=4
+    )
     for text in of[0].instead:
         yield from paragraph(prose(f"possible instead: {text}"), view.width, first=(("  ", "plain"),), indent=4)
 

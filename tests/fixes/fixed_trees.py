@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
-from klaudit.fixes.migration import Request
+from klaudit.configuration import Options
+from klaudit.fixes.migration import Plan, Request
+from klaudit.fixes.planning import plan
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures"
 # `fixed` is the tree after the default migration, `fixed-TARGET` that after another one, `fixed-unsafe[-TARGET]` that with --unsafe,
@@ -21,3 +24,9 @@ def request_of(name: str) -> Request:
     choice = target.removeprefix("choice-") if target.startswith("choice-") else ""
     target = "k1-in-reward" if choice or not target else target
     return Request(target, unsafe=name.startswith("fixed-unsafe"), choice=choice)
+
+
+@lru_cache(maxsize=None)
+def planned(case: str, name: str) -> Plan:
+    """The plan of a case, made once for all tests that look at it."""
+    return plan([str(FOLDER / case / "input")], Options(), request_of(name))

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from klaudit.configuration import Options
 from klaudit.fixes.migration import Migration
-from klaudit.fixes.planning import plan
 from klaudit.frameworks.load import load_frameworks
-from tests.fixes.fixed_trees import CASES, FOLDER, request_of
+from tests.fixes.fixed_trees import CASES, planned
 
 # The cells that must not be empty.  `command` is one that is put together in Python, `job file` a script inside YAML.
 MATRIX = {
@@ -48,7 +46,7 @@ def kind(migration: Migration) -> str:
 def migrated() -> Iterator[Migration]:
     for case, name in CASES:
         if not case.startswith("code-"):
-            yield from plan([str(FOLDER / case / "input")], Options(), request_of(name)).migrations
+            yield from planned(case, name).migrations
 
 
 @pytest.fixture(scope="module")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
 from klaudit.fixes.planning import plan
-from klaudit.fixes.writing import write_all
-from tests.fixes.fixed_trees import CASES, FOLDER, files, request_of
+from tests.fixes.fixed_trees import CASES, FOLDER, files, planned, request_of
 
 
 @pytest.mark.parametrize(("case", "name"), CASES)
-def test_fixed_tree(case: str, name: str, tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    shutil.copytree(FOLDER / case / "input", tree)
-    made = plan([str(tree)], Options(), request_of(name))
-    write_all(made.root, made.originals, made.contents)
-    assert files(tree) == files(FOLDER / case / name)
+def test_fixed_tree(case: str, name: str) -> None:
+    made = planned(case, name)
+    tree = FOLDER / case / name
+    assert {**files(FOLDER / case / "input"), **made.contents} == files(tree)
     assert all(each.after is not None for each in made.migrations)
 
     again = plan([str(tree)], Options(), request_of(name))
