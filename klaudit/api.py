@@ -13,12 +13,12 @@ from klaudit.effective import effective
 from klaudit.model import Confidence, Report
 from klaudit.theory.naming import SETUP_NAMES
 
-Path: TypeAlias = str | os.PathLike[str]
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def scan(
-    path: Path = ".",
-    *more: Path,
+    path: PathLike = ".",
+    *more: PathLike,
     select: Collection[str] | None = None,
     ignore: Collection[str] | None = None,
     exclude: Collection[str] = (),
@@ -27,9 +27,9 @@ def scan(
     include_markdown: bool | None = None,
     min_confidence: Confidence | None = None,
     require: Collection[str] | None = None,
-    baseline: Path | None = None,
+    baseline: PathLike | None = None,
     diff_base: str | None = None,
-    config: Path | None = None,
+    config: PathLike | None = None,
     isolated: bool = False,
     timeout: float | None = None,
     file_timeout: float | None = None,

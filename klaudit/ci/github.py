@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from msgspec import Struct
 from klaudit.discover.git_program import git_program
 
 _FETCH_SECONDS = 300
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _ANNOTATIONS = ("::error ", "::warning ", "::notice ")  # the format's plain lines are in the log already
 
 
@@ -104,9 +106,10 @@ def diff_base(environment: Mapping[str, str]) -> str | None:
     base = environment.get("KLAUDIT_EVENT_BASE")
     if not base:
         return None
-    if not _is_connected(base):
+    is_commit = _COMMIT.fullmatch(base) is not None  # and no option of git
+    if is_commit and not _is_connected(base):
         _fetch(base)
-    if not _is_connected(base):
+    if not is_commit or not _is_connected(base):
         raise LookupError(
             f"the base of this pull request ({base}) is not there: check out with `fetch-depth: 0`, or set diff-base to none"
         )

@@ -226,6 +226,9 @@ class TestHostile:
             ("init",),
             ("baseline", "write"),
             ("scan", "--isolated", "--diff-base", f"x\n{FORGED}"),
+            ("scan", "--isolated", "--diff-base", "--output=owned"),
+            ("scan", "--isolated", "--diff-base", "--upload-pack=touch owned"),
+            ("scan", "--isolated", "--diff-base", "HEAD:old.sh"),
             ("scan", "--isolated", "--baseline", f"x\n{FORGED}"),
             ("scan", "--config", f"bad\n{FORGED}.toml", f"no\n{FORGED}"),
         ):
@@ -233,6 +236,7 @@ class TestHostile:
             assert outcome.status == 2, arguments
             assert commands(outcome.out + outcome.err) == [], arguments
             assert "\x1b" not in outcome.out + outcome.err
+        assert not (gate.root / "owned").exists()
 
     def test_no_configuration_of_git_is_obeyed(self, gate: Gate, tmp_path: Path) -> None:
         ran = tmp_path / "ran"

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from klaudit.ci.comment import MARKER
 from klaudit.init.proposal import template
 from tests.integrations.actions_runner import Run, Step
-from tests.integrations.scratch import ACTION, LAUNCH, MODULES, ROOT, Project, trap
+from tests.integrations.fake_github import TOKEN, GitHub
+from tests.integrations.scratch import ACTION, LAUNCH, MODULES, ROOT, Project, git, trap
 
 WORKFLOW = ROOT / ".github" / "workflows" / "klaudit.yml"
 
@@ -90,10 +92,11 @@ def test_the_base_is_had_however_little_was_checked_out(
 
 def test_a_base_that_cannot_be_had_is_told(installed: tuple[str, Run, dict[str, str]], tmp_path: Path) -> None:
     project = Project(tmp_path, {}, {"new.sh": LAUNCH})
-    run, outputs = project.run(installed[0], {"pull_request": {"base": {"sha": "f" * 40}}})
-    assert (run.step("Scan").outcome, outputs["exit-status"], outputs["findings"]) == ("failure", "2", "")
-    (command,) = run.step("Scan").commands
-    assert command[0] == "error" and "fetch-depth: 0" in command[2]
+    for sha in ("f" * 40, "--output=owned", "main"):
+        run, outputs = project.run(installed[0], {"pull_request": {"base": {"sha": sha}}})
+        assert (run.step("Scan").outcome, outputs["exit-status"], outputs["findings"]) == ("failure", "2", "")
+        (command,) = run.step("Scan").commands
+        assert command[0] == "error" and "fetch-depth: 0" in command[2]
 
 
 def test_wrong_usage_is_no_clean_run(installed: tuple[str, Run, dict[str, str]], tmp_path: Path) -> None:
@@ -192,34 +195,53 @@ def github_of(project: Project, head: str = "octo/project") -> dict[str, Any]:
     return {
         "repository": "octo/project",
         "event_name": "pull_request",
-        "token": "a-secret",
+        "token": TOKEN,
         "event": {"pull_request": {"number": 7, "base": {"sha": project.base}, "head": {"repo": {"full_name": head}}}},
     }
 
 
-@pytest.mark.parametrize("head", ["octo/project", "mallory/fork"])
-@pytest.mark.parametrize("source", ["reusable", "template"])
-def test_the_workflow_uploads_and_comments_where_it_may(
-    installed: tuple[str, Run, dict[str, str]], tmp_path: Path, source: str, head: str
-) -> None:
-    project = Project(tmp_path, {"old.sh": LAUNCH}, {"new.sh": LAUNCH}, None)
+def judge(project: Project, python: str, github: GitHub, source: str, head: str = "octo/project") -> Run:
+    """Runs the workflow's job for a pull request from `head`."""
     text = WORKFLOW.read_text(encoding="utf-8") if source == "reusable" else template("github.yml", BRANCH="main")
     definition = yaml.safe_load(text)
     called = definition[True].get("workflow_call", {}).get("inputs", {})  # `on` is true in YAML 1.1
     inputs = {name: each.get("default", "") for name, each in called.items()}
     run = Run(project.workspace, project.temp, github_of(project, head), inputs)
-    run.environment = {"GITHUB_API_URL": "http://127.0.0.1:9"}
+    run.environment = {"GITHUB_API_URL": github.address}
     run.replaced["Install klaudit"] = Step("Install klaudit", "success")
-    run.run(workflow_steps(text, installed[0]))
+    run.run(workflow_steps(text, python))
+    return run
+
+
+@pytest.mark.parametrize("source", ["reusable", "template"])
+def test_the_workflow_annotates_uploads_and_keeps_one_comment(
+    installed: tuple[str, Run, dict[str, str]], tmp_path: Path, github: GitHub, source: str
+) -> None:
+    project = Project(tmp_path, {"old.sh": LAUNCH}, {"new.sh": LAUNCH}, None)
+    run = judge(project, installed[0], github, source)
     scan, upload, comment = (run.step(name) for name in ("Scan", "Upload SARIF", "Comment"))
-    assert (scan.outcome, annotations(scan)) == ("failure", [("warning", "new.sh", "3")])
-    assert "KLA101" in scan.summary
-    if head == "octo/project":
-        assert upload.given["sarif_file"] == scan.outputs["sarif"]
-        assert "Connection refused" in comment.log and "a-secret" not in comment.log
-    else:
-        assert (upload.outcome, comment.outcome) == ("skipped", "skipped")
-    assert run.failed
+    assert (scan.outcome, annotations(scan), run.failed) == ("failure", [("warning", "new.sh", "3")], True)
+    assert upload.given["sarif_file"] == scan.outputs["sarif"]
+    assert comment.outcome == "success", comment.log
+    (text,) = github.texts()
+    assert text.startswith(MARKER) and "KLA101" in text and "new.sh" in text
+    assert TOKEN not in "".join(step.log for step in run.steps) + text
+
+    git(project.workspace, "rm", "-q", "new.sh")
+    run = judge(project, installed[0], github, source)
+    assert (run.step("Scan").outcome, run.step("Comment").outcome, run.failed) == ("success", "success", False)
+    (text,) = github.texts()  # the same comment, brought up to date
+    assert text.startswith(MARKER) and "KLA101" not in text.partition("<details>")[0]
+
+
+def test_a_fork_is_annotated_and_summarised_only(
+    installed: tuple[str, Run, dict[str, str]], tmp_path: Path, github: GitHub
+) -> None:
+    project = Project(tmp_path, {}, {"new.sh": LAUNCH}, None)
+    run = judge(project, installed[0], github, "reusable", "mallory/fork")
+    assert annotations(run.step("Scan")) and "KLA101" in run.step("Scan").summary
+    assert [run.step(name).outcome for name in ("Upload SARIF", "Comment")] == ["skipped", "skipped"]
+    assert (run.failed, github.calls) == (True, [])
 
 
 @pytest.mark.parametrize(
