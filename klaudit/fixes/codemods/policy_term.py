@@ -224,7 +224,8 @@ class _Tracer:
                     return self._slope(binding.value, binding.statement, depth + 1)
             case ast.Call(func=function, args=args) if (name := _called(function)) in _ENTRY_BY_ENTRY:
                 given = [*([function.value] if isinstance(function, ast.Attribute) else []), *args]
-                slopes = {slope for each in given[-2:] if (slope := self._slope(each, at, depth))}
+                given = given[-2:] if name == "where" else given
+                slopes = {slope for each in given if (slope := self._slope(each, at, depth))}
                 slope = slopes.pop() if len(slopes) == 1 else 0
                 if name == "exp":
                     return 2 * slope if abs(slope) == 1 else 0

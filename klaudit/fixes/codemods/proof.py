@@ -113,14 +113,21 @@ def _counted(found: Iterable[Finding]) -> Counter[tuple[str, str]]:
 
 def _new_formula(before: Judged, after: Judged, case: Case, promise: Promise) -> Formula:
     """Exactly one formula of a loss or reward is new: the promised one; the others are what they were."""
-    kept = Counter(_signature(each) for each in _used(before.result) if each is not case.formula)
+    others = [each for each in _used(before.result) if each is not case.formula]
+    beside = [each for each in others if each.difference is not None and each.difference == case.formula.difference]
+    kept = Counter((*_signature(each), _live(each)) for each in others if each not in beside)
+    related = Counter(map(_signature, beside))  # of the same log-ratio: a clamp of it holds for them too
     new: list[Formula] = []
     for each in _used(after.result):
-        if kept[_signature(each)]:
-            kept[_signature(each)] -= 1
+        signature = _signature(each)
+        exactly = (*signature, _live(each))
+        if kept[exactly]:
+            kept[exactly] -= 1
+        elif related[signature]:
+            related[signature] -= 1
         else:
             new.append(each)
-    if +kept:
+    if +kept or +related:
         raise CannotMendError("another formula of the file would change")
     same = [each for each in new if each.placement == promise.placement]
     if len(new) != 1 or not same:
@@ -133,15 +140,13 @@ def _used(result: CodeResult) -> list[Formula]:
     return [each for each in result.formulas if each.placement in ("loss", "reward") and not each.judged_elsewhere]
 
 
+def _live(formula: Formula) -> tuple[object, ...]:
+    return tuple(variant.what.limits.live for variant in formula.variants)
+
+
 def _signature(formula: Formula) -> tuple[object, ...]:
     whats = tuple(
-        (
-            each.what.estimator,
-            each.what.gradient,
-            round(each.what.scale, 6),
-            each.what.direction,
-            each.what.limits.live,
-        )
+        (each.what.estimator, each.what.gradient, round(each.what.scale, 6), each.what.direction)
         for each in formula.variants
     )
     knobs = tuple((shown(knob.name), knob.inverse) for knob in formula.knobs)
