@@ -13,36 +13,41 @@ from klaudit.findings import catalogue
 from klaudit.findings.catalogue import Entry
 from klaudit.model import Finding, Report, Setup
 from klaudit.reports.links import rule_page
-from klaudit.reports.markdown_text import code, table, words
+from klaudit.reports.markdown_page import Page, Rows
+from klaudit.reports.markdown_text import code, words
 from klaudit.reports.places import repository_path, uri
 from klaudit.reports.ranking import SEVERITIES, most_severe_first
 from klaudit.reports.setup_block import descends, terms_in_brief
 from klaudit.reports.view import View, which
-from klaudit.reports.visible import inert, visible
+from klaudit.reports.visible import visible
 from klaudit.reports.withheld import why_withheld, withheld_in_words
 from klaudit.reports.wording import counted, prose, version_name
 
 MARK = "<!-- klaudit -->"
 _MOST_PLACES = 5  # of set-ups that are alike
 _MOST_REMARKS = 20
+_SHARE_OF_SETUPS = 4  # a fourth of the room, however many findings there are
 _FOR_THE_END = 600  # bytes kept for the notice that something was left out, and the last line
 
 
 def render(report: Report, view: View) -> Iterator[str]:
     """As much as `view.room` bytes hold: the findings, most severe first, before all else; a notice says what was left out."""
-    page = _Page(view.room - _FOR_THE_END)
+    page = Page(view.room - _FOR_THE_END)
     page.add([MARK, f"### klaudit: {_headline(report)}", "", _looked_at(report)])
     if report.remarks:
         page.add(["", *(f"- {words(prose(remark), in_table=False)}" for remark in report.remarks[:_MOST_REMARKS])])
+    if report.setups:
+        page.keep(view.room // _SHARE_OF_SETUPS)
     left_out = [
-        (page.rows(("severity", "place", "rule", "finding", "what to do"), _findings(report, view)), "finding"),
-        (page.rows(("file", "why it was not scanned"), _errors(report, view)), "file"),
+        (page.table(("severity", "place", "rule", "finding", "what to do"), _findings(report, view)), "finding"),
+        (page.table(("file", "why it was not scanned"), _errors(report, view)), "file"),
     ]
+    page.release()
     page.add([""])
-    page.section(_setups_title(report), _setup_rows(report, view))
-    page.section(withheld_in_words(report), _withheld(report, view))
+    page.folded_table(_setups_title(report), *_setup_rows(report, view))
+    page.folded_table(withheld_in_words(report), *_withheld(report, view))
     for entry in _entries(report):
-        page.details(f"{entry.id} {entry.name}: {_html(entry.summary)}", _about(entry))
+        page.folded(f"{entry.id} {entry.name}: {_html(entry.summary)}", _about(entry))
     if not page.lines:
         return  # no room at all
     yield from page.lines
@@ -50,45 +55,6 @@ def render(report: Report, view: View) -> Iterator[str]:
         if count:
             yield f"\n**{counted(count, noun)} more than fit here:** `klaudit scan` lists all.\n"
     yield "\n<sub>`klaudit explain RULE` says why, `klaudit fix` shows the patch.</sub>\n"
-
-
-class _Page:
-    """Lines, as long as there is room for them."""
-
-    def __init__(self, room: int) -> None:
-        self.lines: list[str] = []
-        self._room = room
-
-    def add(self, lines: Sequence[str]) -> bool:
-        """All of these lines or none."""
-        ended = [f"{inert(line)}\n" for line in lines]
-        size = sum(len(line.encode("utf-8")) for line in ended)
-        if size > self._room:
-            return False
-        self._room -= size
-        self.lines += ended
-        return True
-
-    def rows(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-        """A table of as many rows as fit; how many do not."""
-        if not rows:
-            return 0
-        head, between, *body = table(headers, rows)
-        written = 0
-        if self.add(["", head, between]):
-            for line in body:
-                if not self.add([line]):
-                    break
-                written += 1
-        return len(rows) - written
-
-    def section(self, title: str, rows: tuple[Sequence[str], Sequence[Sequence[str]]]) -> None:
-        """A table to be unfolded, whole or not at all."""
-        if rows[1]:
-            self.details(title, table(*rows))
-
-    def details(self, title: str, lines: Sequence[str]) -> None:
-        self.add(["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""])
 
 
 def _headline(report: Report) -> str:
@@ -152,7 +118,7 @@ def _errors(report: Report, view: View) -> list[Sequence[str]]:
     ]
 
 
-def _withheld(report: Report, view: View) -> tuple[Sequence[str], list[Sequence[str]]]:
+def _withheld(report: Report, view: View) -> tuple[Sequence[str], Rows]:
     """Those that somebody let pass; those that were there before only on request."""
     rows: list[Sequence[str]] = []
     for each in report.withheld:
@@ -186,7 +152,7 @@ class _Effect(NamedTuple):
         return ", ".join(filter(None, (words(self.terms), code(self.weight), code(self.objective), self.verdict)))
 
 
-def _setup_rows(report: Report, view: View) -> tuple[Sequence[str], list[Sequence[str]]]:
+def _setup_rows(report: Report, view: View) -> tuple[Sequence[str], Rows]:
     """Set-ups of one effect together; and what `klaudit fix` makes of them, where that is known."""
     after = view.after() if report.findings else {}
     alike: dict[tuple[_Effect, str, str], list[Setup]] = {}

@@ -66,6 +66,26 @@ def test_an_empty_report(empty_report: Report, validate: Callable[[Any], None]) 
     assert parsed(empty_report)["setups"] == []
 
 
+def test_what_the_gate_took_out_and_says(gated: Report, validate: Callable[[Any], None]) -> None:
+    document = parsed(gated)
+    validate(document)
+    assert document["summary"]["findings"] == 1
+    assert document["summary"]["withheld"] == {"suppression": 2, "baseline": 1}
+    first, _, third = document["withheld"]
+    assert (first["by"], first["reason"], first["path"], first["line"]) == (
+        "suppression", "ablation of table 3", "conf/ppo.yaml", 3,
+    )  # fmt: skip
+    assert first["finding"]["rule"] == "KLA102"
+    assert (third["by"], third["reason"]) == ("baseline", "")
+    assert document["remarks"] == ["1 entry of the baseline is stale"]
+
+
+def test_nothing_that_is_quoted_is_a_command(nasty_report: Report, validate: Callable[[Any], None]) -> None:
+    document = parsed(nasty_report)
+    validate(document)
+    assert "##" not in "".join(render(nasty_report, View()))
+
+
 def test_setups_alone(report: Report, validate: Callable[[Any], None]) -> None:
     document = json.loads("".join(render_setups(report)))
     validate(document)

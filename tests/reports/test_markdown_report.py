@@ -191,6 +191,21 @@ def test_it_keeps_to_the_room_there_is(report: Report, view: View, room: int) ->
         assert f"{400 - len(rows)} findings more than fit here:" in page.texts
 
 
+def test_a_wall_of_findings_leaves_room_for_what_is_trained_with(report: Report, view: View) -> None:
+    page = rendered(page_of(replace(report, findings=report.findings * 400), replace(view, room=20_000)))
+    assert len([row for row in page.cells if len(row) == 6]) == 3
+    assert len([row for row in page.cells if len(row) == 5]) > 20
+
+
+def test_a_table_of_set_ups_that_does_not_fit_is_cut(report: Report, view: View) -> None:
+    launch = next(setup for setup in report.setups if setup.kind == "launch")
+    differing = tuple(replace(launch, score_weight=f"{number}*d") for number in range(500))
+    page = rendered(page_of(replace(report, setups=differing), replace(view, room=20_000)))
+    shown = len([row for row in page.cells if len(row) == 6])
+    assert 50 < shown < 500
+    assert f"{500 - shown} rows more than fit here." in page.texts
+
+
 def test_all_is_shown_where_there_is_room(report: Report, view: View) -> None:
     many = replace(report, findings=report.findings * 200)
     page = rendered(page_of(many, replace(view, room=1_000_000)))

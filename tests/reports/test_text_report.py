@@ -248,3 +248,21 @@ def test_messages_are_folded_without_losing_anything(view: View, report: Report,
     body = "".join(text.splitlines()[1:]).replace(" ", "")
     expected = "".join(c if c.isprintable() else "" for c in message).replace(" ", "")
     assert "".join(c for c in expected if c in body) == expected
+
+
+def test_what_the_gate_took_out_is_counted(gated: Report, view: View) -> None:
+    text = "".join(render(gated, view))
+    assert "\n3 findings withheld (2 suppressed, 1 in the baseline).\n" in text
+    assert "\nnote: 1 entry of the baseline is stale\n" in text
+    assert "ablation" not in text and "KLA102" not in text
+    assert "withheld" not in "".join(render(gated, replace(view, quiet=True)))
+
+
+def test_and_told_with_its_reasons_on_request(gated: Report, view: View) -> None:
+    text = "".join(render(gated, replace(view, verbose=True)))
+    rows = text.splitlines()
+    start = next(at for at, row in enumerate(rows) if row.startswith("withheld "))
+    assert rows[start].startswith("withheld conf/ppo.yaml:3:3 KLA102 k3-in-reward [error] k3 in the reward")
+    assert rows[start + 1] == "  = suppressed (conf/ppo.yaml:3): ablation of table 3"
+    assert rows[start + 3] == "  = suppressed"
+    assert rows[start + 5] == "  = in the baseline (klaudit-baseline.json:7)"
