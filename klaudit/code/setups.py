@@ -24,13 +24,9 @@ def setups(result: CodeResult) -> tuple[Setup, ...]:
 
 def _setup(symbol: str, group: list[Formula]) -> Setup:
     first = group[0]
-    terms = tuple(_term(formula) for formula in group)
-    active = [
-        (row_of(formula, formula.what), term.coefficient, term.verdict)
-        for formula, term in zip(group, terms, strict=True)
-        if term.active is not False
-    ]
-    total = judge_sum(active)
+    terms = tuple(_term(formula, is_chosen=not _is_passed_over(formula, group)) for formula in group)
+    in_force = [(formula, term) for formula, term in zip(group, terms, strict=True) if term.active is not False]
+    weight, verdict = _sum(in_force)
     return Setup(
         path=first.span.path,
         span=first.span,
@@ -41,13 +37,48 @@ def _setup(symbol: str, group: list[Formula]) -> Setup:
         algorithm="",
         symbol=symbol,
         assumes=(),
-        score_weight=total.weight_text,
-        verdict=total.verdict,
+        score_weight=weight,
+        verdict=verdict,
         terms=terms,
     )
 
 
-def _term(formula: Formula) -> Term:
+def _sum(in_force: list[tuple[Formula, Term]]) -> tuple[str, Verdict]:
+    """What the terms do together; where settings choose between them they are no sum, and the weight hangs on the choice."""
+    deciding = dict.fromkeys(name for formula, _ in in_force if _is_open(formula) for name in _choosers(formula))
+    verdicts = {term.verdict for _, term in in_force}
+    if deciding:
+        return f"hangs on {', '.join(map(shown, deciding))}", verdicts.pop() if len(verdicts) == 1 else "unknown"
+    if "unknown" in verdicts:
+        return "unknown", "unknown"
+    total = judge_sum((row_of(formula, formula.what), term.coefficient, term.verdict) for formula, term in in_force)
+    return total.weight_text, total.verdict
+
+
+def _is_open(formula: Formula) -> bool:
+    """A setting whose value is not known chooses what the formula is, or whether it is this one or another."""
+    if any(variant.is_default for variant in formula.variants):
+        return False
+    return len(formula.variants) > 1 or bool(formula.chosen_by)
+
+
+def _is_passed_over(formula: Formula, group: list[Formula]) -> bool:
+    """The defaults of the settings that choose lead to another formula of the function."""
+    if not formula.chosen_by or any(variant.is_default for variant in formula.variants):
+        return False
+    return any(
+        other.placement == formula.placement
+        and not set(other.chosen_by).isdisjoint(formula.chosen_by)
+        and any(variant.is_default for variant in other.variants)
+        for other in group
+    )
+
+
+def _choosers(formula: Formula) -> tuple[str, ...]:
+    return formula.chosen_by or formula.settings
+
+
+def _term(formula: Formula, *, is_chosen: bool) -> Term:
     """One formula as a term; where a setting that is not known chooses the estimator, its estimator and verdict are unknown."""
     what, decided = formula.what, len(formula.in_force) == 1
     row, coefficient = row_of(formula, what), formula.coefficient(what)
@@ -63,6 +94,18 @@ def _term(formula: Formula) -> Term:
             evidence=evidence(formula),
             why_inactive="only reported",
         )
+    if not is_chosen:
+        return Term(
+            placement="reward" if formula.placement == "reward" else "loss",
+            estimator=what.estimator if decided else "unknown",
+            gradient=_gradient(formula, what),
+            coefficient=None,
+            active=False,
+            score_weight=row.weight_text,
+            verdict="inactive",
+            evidence=evidence(formula),
+            why_inactive=f"not chosen by default ({', '.join(map(shown, formula.chosen_by))})",
+        )
     verdict: Verdict = row.verdict if decided else "unknown"
     return Term(
         placement="reward" if formula.placement == "reward" else "loss",
@@ -70,7 +113,7 @@ def _term(formula: Formula) -> Term:
         gradient=_gradient(formula, what),
         coefficient=None if coefficient is None else _signed(formula, what, abs(coefficient)),
         active=False if coefficient == 0 else None if formula.condition or not decided else True,
-        score_weight=row.weight_text if decided else "hangs on " + ", ".join(formula.chosen_by or formula.settings),
+        score_weight=row.weight_text if decided else "hangs on " + ", ".join(map(shown, _choosers(formula))),
         verdict=verdict,
         evidence=evidence(formula),
         normalised_by_group_std=formula.normalised_by_spread or None,
@@ -81,6 +124,8 @@ def _term(formula: Formula) -> Term:
 def _facts(formula: Formula) -> tuple[str, ...]:
     if formula.external:
         return (f"computed by {shown(formula.external)}(), whose code is not in the tree",)
+    if any(variant.what.truncated for variant in formula.variants):
+        return ("a sum over some entries of the vocabulary, which no row of the theory covers",)
     return tuple(
         f"{estimator(variant.what)} when {shown(variant.when)}" for variant in formula.variants if variant.when
     )
