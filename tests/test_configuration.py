@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from klaudit.configuration import Configuration, ConfigurationError, Options, PerFileIgnores, find, load
+from klaudit.effective import effective
 from klaudit.globs import Globs
+from klaudit.policy import Allowed, PerPath
 
 
 def written(folder: Path, text: str, name: str = "klaudit.toml") -> Path:
@@ -199,3 +201,114 @@ def test_options_travel_between_processes() -> None:
     options = Options(exclude=(Globs("/", ("a",)),), framework_versions={"verl": "0.7"})
     assert pickle.loads(pickle.dumps(options)) == options
     assert Configuration().options == Options()
+
+
+# --- policy ------------------------------------------------------------------------------------------------------------------------------
+
+POLICY = """
+min-confidence = "medium"
+require-reasons = true
+require = "k1-in-reward"
+
+[severity]
+KLA106 = "warning"
+
+[[per-path]]
+paths = ["research/**", "old.sh"]
+fail-on = "error"
+select = ["KLA1"]
+ignore = ["KLA106"]
+min-confidence = "high"
+severity = {k3-in-loss = "note"}
+require = ["no-kl", "unbiased"]
+
+[[per-path]]
+paths = "x"
+[per-path.severity]
+KLA101 = "error"
+
+[[allow]]
+rule = "KLA101"
+reason = "  table\\n 3 "
+
+[[allow]]
+setup = ["k3-in-loss"]
+paths = "y/"
+reason = "why not"
+"""
+
+
+@pytest.mark.parametrize("name", ["klaudit.toml", "pyproject.toml"])
+def test_policy_is_read(tmp_path: Path, name: str) -> None:
+    prefix = "tool.klaudit." if name == "pyproject.toml" else ""
+    text = re.sub(r"(?m)^(\[+)", rf"\1{prefix}", POLICY)
+    file = written(tmp_path, (f"[{prefix[:-1]}]" if prefix else "") + text, name)
+    base = os.path.realpath(tmp_path)
+    options = load(file).options
+    assert (options.min_confidence, options.require_reasons, options.require) == ("medium", True, ("k1-in-reward",))
+    assert options.severity == {"KLA106": "warning"}
+    assert options.per_path == (
+        PerPath(
+            Globs(base, ("research/**", "old.sh")),
+            "error",
+            ("KLA1",),
+            ("KLA106",),
+            "high",
+            {"k3-in-loss": "note"},
+            ("no-kl", "unbiased"),
+        ),
+        PerPath(Globs(base, ("x",)), severity={"KLA101": "error"}),
+    )
+    lines = [at for at, line in enumerate(file.read_text().splitlines(), 1) if "allow]]" in line]
+    assert options.allow == (
+        Allowed("table 3", ("KLA101",), (), None, str(file), lines[0]),
+        Allowed("why not", (), ("k3-in-loss",), Globs(base, ("y/",)), str(file), lines[1]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("require = 'k1-in-rewards'", 1, "did you mean `k1-in-reward`"),
+        ("require = 1", 1, "`require` must be a list of strings"),
+        ("require = ['no-kl', 'k9']", 1, "`require` must be one of k1-in-reward, "),
+        ("min-confidence = 'hihg'", 1, "must be one of high, medium, low, not a string (hihg): did you mean `high`?"),
+        ("require-reasons = 1", 1, "must be true or false"),
+        ("severity = 'error'", 1, "must be a table of rule = severity"),
+        ("[severity]\n\nKLA101 = 'eror'", 3, "`KLA101` must be one of error, warning, note"),
+        ("per-path = 1", 1, "each under a header [[per-path]]"),
+        ("[per-path]\npaths = 'x'", 1, "each under a header [[per-path]]"),
+        ("[[per-path]]\nfail-on = 'error'", 1, "a `per-path` needs `paths`"),
+        ("[[per-path]]\npaths = []", 2, "at least one pattern"),
+        ("[[per-path]]\npaths = 'x'\n[[per-path]]\npath = 'y'", 4, "unknown key `path`: did you mean `paths`"),
+        ("[[per-path]]\npaths = 'x'\n\n[[per-path]]\npaths = 'y'\nfail-on = 'no'", 6, "`fail-on` must be one of"),
+        ("[[per-path]]\npaths = 'x'\n[per-path.severity]\nKLA1 = 'bad'", 4, "`KLA1` must be one of"),
+        ("per-path = [{paths = 'x', fail_on = 'note'}]", 1, "unknown key `fail_on`: did you mean `fail-on`"),
+        ("[[allow]]\nrule = 'KLA101'", 1, "an `allow` needs a `reason`"),
+        ("[[allow]]\nrule = 'KLA101'\nreason = ' '", 3, "an `allow` needs a `reason`"),
+        ("[[allow]]\nreason = 'x'", 1, "needs `rule`, `setup` or both"),
+        ("[[allow]]\nreason = 'x'\nsetup = 'k3-in-los'", 3, "did you mean `k3-in-loss`"),
+        ("[[allow]]\nreason = 'x'\nrules = 'KLA101'", 3, "unknown key `rules`: did you mean `rule`"),
+        ("[[allow]]\nreason = 'x'\nrule = 'KLA101'\npaths = ['/a**b**c**d**']", 4, "is no usable pattern"),
+    ],
+)
+def test_policy_that_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+    with pytest.raises(ConfigurationError) as told:
+        load(written(tmp_path, text))
+    assert (told.value.line, message in told.value.message) == (line, True), told.value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[severity]\nKLA999 = 'error'",
+        "[[per-path]]\npaths = 'x'\nselect = ['KLA999']",
+        "[[per-path]]\npaths = 'x'\nseverity = {KLA999 = 'note'}",
+        "[[allow]]\nreason = 'x'\nrule = 'KLA999'",
+    ],
+)
+def test_rules_of_a_policy_must_exist(tmp_path: Path, text: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigurationError, match="unknown rule `KLA999`") as told:
+        effective(str(tmp_path))
+    assert told.value.path == str(file)
