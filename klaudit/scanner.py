@@ -12,7 +12,7 @@ from klaudit.code.consumers.consumers import Consumers
 from klaudit.code.scan import read_formulas
 from klaudit.code.screen import may_matter as may_hold_formulas
 from klaudit.configuration import Options
-from klaudit.discover import Prefilter
+from klaudit.discover.prefilter import prefilter_of
 from klaudit.findings.judging import Subject, judge
 from klaudit.findings.never_existed import never_existed
 from klaudit.findings.unreadable_file import partly_read
@@ -38,8 +38,8 @@ class Scanner:
         self._options = options
         self._prefilter = options.prefilter
         self._index = Index(frameworks)
-        self._any = Prefilter(self._index.keywords())
-        self._code = Prefilter(self._index.code_keywords())
+        self._any = prefilter_of(self._index.keywords())
+        self._code = prefilter_of(self._index.code_keywords())
         self._files = list(files)
         self._move_to(tree)
 

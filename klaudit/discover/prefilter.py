@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 # Surprisal in nats of a letter of source text (English letter frequencies are near enough), and how much makes a stem rare.
 _FREQUENCIES = {
@@ -38,6 +39,12 @@ class Prefilter:
             if stem in lowered and any(keyword in lowered for keyword in keywords):
                 return True
         return not self._keywords
+
+
+@lru_cache(maxsize=8)
+def prefilter_of(keywords: frozenset[bytes]) -> Prefilter:
+    """The same for the same keywords: to choose its stems costs more than to scan a small tree."""
+    return Prefilter(keywords)
 
 
 def _stems(keywords: tuple[bytes, ...]) -> tuple[bytes, ...]:
