@@ -81,7 +81,7 @@ def view_of(targets: Targets, given: Given) -> View:
 
     return View(
         source=source,
-        prefix=_prefix(targets.root),
+        prefix=prefix_of(targets.root),
         width=width_of_stdout(),
         wrap=is_terminal,
         colour=wants_colour(given.color, is_terminal=is_terminal),
@@ -138,7 +138,7 @@ def leads_out(file: str) -> bool:
     return is_below and not os.path.realpath(full).startswith(here.rstrip(os.sep) + os.sep)
 
 
-def _prefix(root: str) -> str:
+def prefix_of(root: str) -> str:
     here = os.path.realpath(".")
     if root == here:
         return ""

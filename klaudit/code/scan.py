@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from klaudit.model import Finding, Setup
-from klaudit.readers.source import Source
+from klaudit.readers.source import Source, UnreadableError
 
 
 class Formulas(Struct, frozen=True):
@@ -20,13 +20,35 @@ def read_formulas(source: Source, load: Callable[[str], Source | None], *, prefi
     from klaudit.code.analyse import analyse  # heavy, and needed for few files
     from klaudit.code.judge import findings, setups
 
-    code: Source | None = source
-    if source.path.endswith(".ipynb"):
-        from klaudit.readers.notebook import read_notebook
-
-        python = read_notebook(source).python
-        code = None if python is None else python.source
+    code = python_of(source)
     if code is None:
         return Formulas()
     result = analyse(code, load=load, prefilter=prefilter)
     return Formulas(tuple(setups(result)), tuple(findings(result)))
+
+
+def explain_line(source: Source, line: int, load: Callable[[str], Source | None], *, prefix: str = "") -> str:
+    """The reasoning about the formulas on a line, as text; also about what a scan passes over.  Raises UnreadableError.
+
+    `prefix` stands before every path.
+    """
+    from klaudit.code.analyse import analyse
+    from klaudit.code.explain import explain, is_about
+
+    code = python_of(source)
+    if code is None:
+        raise UnreadableError("no Python in this notebook")
+    result = analyse(code, load=load)
+    if not is_about(result, line):
+        result = analyse(code, load=load, prefilter=False)
+    return explain(result, line, prefix)
+
+
+def python_of(source: Source) -> Source | None:
+    """The source itself, or the Python cells of a notebook; None where a notebook has none."""
+    if not source.path.endswith(".ipynb"):
+        return source
+    from klaudit.readers.notebook import read_notebook
+
+    python = read_notebook(source).python
+    return None if python is None else python.source
