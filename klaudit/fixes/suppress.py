@@ -69,44 +69,59 @@ def suppress(findings: Iterable[Finding], tree: Tree, reason: str) -> Annotation
         if finding.rule not in META:
             by_path.setdefault(finding.span.path, []).append(finding)
     for path, group in sorted(by_path.items()):
-        try:
-            source = tree.source(path)
-            if source is None:
-                raise CannotEditError("there is no such file")
-            after = _annotated(source, group, reason)
-        except (CannotEditError, UnreadableError) as error:
-            rules = tuple(sorted({finding.rule for finding in group}))
-            annotation.refused.append(Refused(path, rules, str(error)))
-            continue
-        annotation.originals[path], annotation.contents[path] = source.data, after
-        annotation.count += len(group)
+        _annotate(annotation, path, group, tree, reason)
     return annotation
 
 
-def _annotated(source: Source, findings: list[Finding], reason: str) -> bytes:
-    """Raises CannotEditError where a finding has no place for a comment."""
+def _annotate(annotation: Annotation, path: str, findings: list[Finding], tree: Tree, reason: str) -> None:
+    """Comments for the findings of one file; those without a place for one are refused, and all of them where the proof fails."""
+    refused: dict[str, set[str]] = {}
+    try:
+        source = tree.source(path)
+        if source is None:
+            raise CannotEditError("there is no such file")
+        _check(source, reason)
+        pieces = pieces_of(source)
+        page = Page.of(source) if path.endswith(".ipynb") else None
+        placed: list[tuple[Finding, _Place]] = []
+        for finding in findings:
+            try:
+                at = _placed(finding, source, pieces)
+                placed.append((at, _place(pieces, at)))
+            except CannotEditError as error:
+                refused.setdefault(str(error), set()).add(finding.rule)
+        after = _annotated(source, pieces, page, placed, reason)
+    except (CannotEditError, UnreadableError) as error:
+        refused = {str(error): {finding.rule for finding in findings}}
+    else:
+        if placed:
+            annotation.originals[path], annotation.contents[path] = source.data, after
+            annotation.count += len(placed)
+    annotation.refused += [Refused(path, tuple(sorted(rules)), why) for why, rules in refused.items()]
+
+
+def _check(source: Source, reason: str) -> None:
+    """Raises CannotEditError for a file that can have no such comment."""
     if source.path.lower().endswith(".json"):
         raise CannotEditError("JSON has no comments")
     if not reason.isascii() and not _is_utf8(source.data):
         raise CannotEditError("the file is not UTF-8, so the reason must be ASCII")
-    pieces = pieces_of(source)
+
+
+def _annotated(
+    source: Source, pieces: list[Piece], page: Page | None, placed: list[tuple[Finding, _Place]], reason: str
+) -> bytes:
+    """The file with one comment a place.  Raises CannotEditError where that is not proven to be right."""
     rules: dict[_Place, set[str]] = {}
-    findings = [_placed(finding, source, pieces) for finding in findings]
-    for finding in findings:
-        rules.setdefault(_place(pieces, finding), set()).add(finding.rule)
-    page = None if all(piece.source is source for piece in pieces) else _page(source)
+    for finding, place in placed:
+        rules.setdefault(place, set()).add(finding.rule)
     edits = [
         _edit(pieces[place.piece], page, place, f"# klaudit: ignore[{', '.join(sorted(ids))}] {reason.strip()}")
         for place, ids in rules.items()
     ]
     after = apply(source.data, edits)
-    _prove(source, Source(source.path, after), edits, findings)
+    _prove(source, Source(source.path, after), edits, [finding for finding, _ in placed])
     return after
-
-
-def _page(source: Source) -> Page | None:
-    """What the edits of a notebook are made in."""
-    return Page.of(source) if source.path.endswith(".ipynb") else None
 
 
 # --- where a comment goes ------------------------------------------------------------------------------------------------------------
@@ -124,7 +139,9 @@ def _place(pieces: list[Piece], finding: Finding) -> _Place:
             continue
         unit = piece.unit_at(offset)
         if unit is not None:
-            return _Place(index, piece.line_of(unit), is_above=True)
+            line = piece.line_of(unit)
+            _check_line(piece, line)
+            return _Place(index, line, is_above=True)
         if piece.nested:
             end = piece.data.find(b"\n", offset)
             end = len(piece.data) if end == -1 else end
@@ -162,15 +179,26 @@ def _edit(piece: Piece, page: Page | None, place: _Place, comment: str) -> Edit:
 
 def _edit_of_fence(piece: Piece, start: int, text: str) -> Edit:
     """A line above one of fenced code, with what stands before that in the file."""
+    line, inside, data = _in_fence(piece, start)
+    return Edit(piece.source.path, line, line, data[line:inside].decode() + text)
+
+
+def _check_line(piece: Piece, start: int) -> None:
+    """Raises CannotEditError for a line of fenced code that a comment cannot stand above."""
+    if piece.source.parent is None or piece.source.cell is not None or piece.source.path.endswith(".ipynb"):
+        return
+    line, inside, data = _in_fence(piece, start)
+    if _LEADING.fullmatch(data[line:inside]) is None:
+        raise CannotEditError("a prompt stands before the command")
+
+
+def _in_fence(piece: Piece, start: int) -> tuple[int, int, bytes]:
+    """Where the line begins in the file, where what is inside the fence does, and the file."""
     root = piece.source.parent
     if root is None or root.parent is not None:
         raise CannotEditError("a comment here would change what the text says")
     inside = piece.source.span(start, start).start
-    line = root.data.rfind(b"\n", 0, inside) + 1
-    before = root.data[line:inside]
-    if _LEADING.fullmatch(before) is None:
-        raise CannotEditError("a prompt stands before the command")
-    return Edit(piece.source.path, line, line, before.decode() + text)
+    return root.data.rfind(b"\n", 0, inside) + 1, inside, root.data
 
 
 # --- the proof ---------------------------------------------------------------------------------------------------------------------------

@@ -232,3 +232,14 @@ def test_fix_heeds_no_comments_where_they_are_ignored() -> None:
     Path("run.sh").write_text(f"# klaudit: ignore[KLA101] a known ablation\n{LAUNCH}")
     run("fix", "--write", "--no-suppressions")
     assert "low_var_kl" not in Path("run.sh").read_text()
+
+
+def test_fenced_code_gets_a_comment_where_no_prompt_stands_before_it() -> None:
+    command = " ".join(LAUNCH.replace("\\\n", " ").split())
+    text = f"# Title\n\n> ```bash\n> {command}\n> ```\n\n- item\n  ```console\n  $ {command}\n  ```\n"
+    Path("a.md").write_text(text)
+    done = run("suppress", "a.md", "--include-markdown", "--reason", "a known ablation", "--write")
+    assert done.exit_code == 1
+    assert Path("a.md").read_text() == text.replace("> python3", f"> {COMMENT}\n> python3")
+    assert "KLA101 here: a prompt stands before the command" in done.output
+    assert '"a.md" = ["KLA101"]' in done.output
