@@ -135,7 +135,8 @@ def _git(*arguments: str) -> str | None:
     program = git_program()
     if program is None:
         return None
-    command = [program, *arguments]
+    # In a container the checkout belongs to another user, and git would refuse to look at it.
+    command = [program, "-c", f"safe.directory={os.path.realpath('.')}", *arguments]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_FETCH_SECONDS

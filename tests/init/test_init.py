@@ -110,7 +110,9 @@ class TestWhatIsProposed:
         assert "framework-versions" not in (tmp_path / "klaudit.toml").read_text(encoding="utf-8")
 
     def test_code_has_no_version_to_name(self, run: Run, tmp_path: Path) -> None:
-        code = "import torch\ndef loss(logp, ref):\n    d = ref - logp\n    return ((torch.exp(d) - d - 1) * 0.1).mean()\n"
+        code = (
+            "import torch\ndef loss(logp, ref):\n    d = ref - logp\n    return ((torch.exp(d) - d - 1) * 0.1).mean()\n"
+        )
         write(tmp_path, {"losses.py": code, "requirements.txt": "verl==0.4.0\n"})
         run("--write")
         assert "framework-versions" not in (tmp_path / "klaudit.toml").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -87,6 +88,16 @@ def test_the_base_is_had_however_little_was_checked_out(
     installed: tuple[str, Run, dict[str, str]], tmp_path: Path, depth: int | None
 ) -> None:
     run, outputs = Project(tmp_path, {"old.sh": LAUNCH}, {"new.sh": LAUNCH}, depth).run(installed[0])
+    assert outputs["findings"] == "1", run.step("Scan").log
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_a_checkout_of_another_user_is_looked_at(installed: tuple[str, Run, dict[str, str]], tmp_path: Path) -> None:
+    """In a container the runner's checkout is not its own, and git refuses it."""
+    project = Project(tmp_path, {"old.sh": LAUNCH}, {"new.sh": LAUNCH})
+    for path in (project.workspace, *project.workspace.rglob("*")):
+        os.chown(path, 1234, 1234, follow_symlinks=False)
+    run, outputs = project.run(installed[0])
     assert outputs["findings"] == "1", run.step("Scan").log
 
 
