@@ -24,6 +24,7 @@ from klaudit.reports.withheld import why_withheld, withheld_in_words
 from klaudit.reports.wording import counted, prose, version_name
 
 MARK = "<!-- klaudit -->"
+_FINDING_HEADERS = ("severity", "place", "rule", "finding", "what to do")
 _MOST_PLACES = 5  # of set-ups that are alike
 _MOST_REMARKS = 20
 _SHARE_OF_SETUPS = 4  # a fourth of the room, however many findings there are
@@ -33,25 +34,25 @@ _FOR_THE_END = 600  # bytes kept for the notice that something was left out, and
 def render(report: Report, view: View) -> Iterator[str]:
     """As much as `view.room` bytes hold: the findings, most severe first, before all else; a notice says what was left out."""
     page = Page(view.room - _FOR_THE_END)
-    page.add([MARK, f"### klaudit: {_headline(report)}", "", _looked_at(report)])
+    if not page.add([MARK, f"### klaudit: {_headline(report)}", "", _looked_at(report)]):
+        return
     if report.remarks:
         page.add(["", *(f"- {words(prose(remark), in_table=False)}" for remark in report.remarks[:_MOST_REMARKS])])
     if report.setups:
         page.keep(view.room // _SHARE_OF_SETUPS)
-    left_out = [
-        (page.table(("severity", "place", "rule", "finding", "what to do"), _findings(report, view)), "finding"),
-        (page.table(("file", "why it was not scanned"), _errors(report, view)), "file"),
-    ]
+    findings, errors = len(report.findings), len(report.errors)
+    left_out = {
+        "finding": page.table(_FINDING_HEADERS, _findings(report, view), findings),
+        "file": page.table(("file", "why it was not scanned"), _errors(report, view), errors),
+    }
     page.release()
     page.add([""])
     page.folded_table(_setups_title(report), *_setup_rows(report, view))
     page.folded_table(withheld_in_words(report), *_withheld(report, view))
     for entry in _entries(report):
         page.folded(f"{entry.id} {entry.name}: {_html(entry.summary)}", _about(entry))
-    if not page.lines:
-        return  # no room at all
     yield from page.lines
-    for count, noun in left_out:
+    for noun, count in left_out.items():
         if count:
             yield f"\n**{counted(count, noun)} more than fit here:** `klaudit scan` lists all.\n"
     yield "\n<sub>`klaudit explain RULE` says why, `klaudit fix` shows the patch.</sub>\n"
@@ -79,8 +80,8 @@ def _looked_at(report: Report) -> str:
 # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
 
-def _findings(report: Report, view: View) -> list[Sequence[str]]:
-    return [_finding(finding, view) for finding in most_severe_first(report.findings)]
+def _findings(report: Report, view: View) -> Iterator[Sequence[str]]:
+    return (_finding(finding, view) for finding in most_severe_first(report.findings))
 
 
 def _finding(finding: Finding, view: View) -> Sequence[str]:
@@ -111,11 +112,9 @@ def _place(path: str, line: int | None, cell: int | None, view: View) -> str:
     return shown if cell is None else f"{shown} (cell {cell + 1})"
 
 
-def _errors(report: Report, view: View) -> list[Sequence[str]]:
-    return [
-        (_place(each.path, each.line, None, view), words(prose(each.message.partition("\n")[0])))
-        for each in report.errors
-    ]
+def _errors(report: Report, view: View) -> Iterator[Sequence[str]]:
+    for each in report.errors:
+        yield _place(each.path, each.line, None, view), words(prose(each.message.partition("\n")[0]))
 
 
 def _withheld(report: Report, view: View) -> tuple[Sequence[str], Rows]:

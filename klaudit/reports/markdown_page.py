@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from klaudit.reports.markdown_text import table
+from klaudit.reports.markdown_text import line, table
 from klaudit.reports.visible import inert
 from klaudit.reports.wording import counted
 
@@ -40,42 +40,40 @@ class Page:
         self.lines += ended
         return True
 
-    def table(self, headers: Sequence[str], rows: Rows) -> int:
-        """As many rows as fit; how many do not."""
-        if not rows:
-            return 0
-        head, between, *body = table(headers, rows)
-        return self._rows(body) if self.add(["", head, between]) else len(rows)
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[str]], count: int) -> int:
+        """As many of `count` rows as fit; how many do not."""
+        if count == 0 or not self.add(["", *table(headers, ())]):
+            return count
+        written = 0
+        for row in rows:
+            if not self.add([line(row)]):
+                break
+            written += 1
+        return count - written
 
     def folded(self, title: str, lines: Sequence[str]) -> bool:
         """Lines to be unfolded, all or none."""
-        return self.add([*_opened(title), *lines, *_CLOSED])
+        return self.add([*_opened(title), "", *lines, *_CLOSED])
 
     def folded_table(self, title: str, headers: Sequence[str], rows: Rows) -> None:
         """A table to be unfolded, of as many rows as fit."""
         if not rows:
             return
-        end = _size([f"{line}\n" for line in _CLOSED]) + _FOR_THE_REST
+        end = _size([f"{each}\n" for each in _CLOSED]) + _FOR_THE_REST
         self.keep(end)
-        head, between, *body = table(headers, rows)
-        is_open = self._kept == end and self.add([*_opened(title), head, between])
-        left = self._rows(body) if is_open else 0
+        if self._kept < end or not self.add(_opened(title)):
+            self.release()
+            return
+        left = self.table(headers, rows, len(rows))
         self.release()
-        if is_open:
-            self.add([*(["", f"{counted(left, 'row')} more than fit here."] if left else []), *_CLOSED])
-
-    def _rows(self, body: Sequence[str]) -> int:
-        for written, line in enumerate(body):
-            if not self.add([line]):
-                return len(body) - written
-        return 0
+        self.add([*(["", f"{counted(left, 'row')} more than fit here."] if left else []), *_CLOSED])
 
 
 _CLOSED = ("", "</details>", "")
 
 
 def _opened(title: str) -> list[str]:
-    return ["<details>", f"<summary>{title}</summary>", ""]
+    return ["<details>", f"<summary>{title}</summary>"]
 
 
 def _size(lines: Sequence[str]) -> int:

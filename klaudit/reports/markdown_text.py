@@ -48,11 +48,11 @@ def code(text: str, *, in_table: bool = True) -> str:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a table; the cells are Markdown already."""
-    lines = [_line(headers), _line(["---"] * len(headers))]
-    return [*lines, *map(_line, rows)]
+    return [line(headers), line(["---"] * len(headers)), *map(line, rows)]
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """A row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
