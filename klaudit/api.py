@@ -38,7 +38,7 @@ def scan(
     """Scans files and folders, and returns what counts, what was withheld and why, and every set-up with its terms.
 
     Reads the files below the paths, what they refer to in the same tree, and the nearest configuration file; with `diff_base` also the
-    repository's history.  Never writes, and never runs or imports what it reads.
+    repository's history.  Never writes, and never runs or imports what it reads.  Relative names are meant from the working directory.
 
     Args:
         path: A file or folder.  A file is judged as part of its repository.

@@ -7,14 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import klaudit
+from klaudit.gate.baseline_file import row_of, write
 from klaudit.reports import json as json_report
 from klaudit.reports.view import View
+from tests.gate.scratch import Repository
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -106,6 +109,32 @@ class TestOptions:
         with pytest.raises(klaudit.RulesError, match=r"mine\.yaml") as caught:
             klaudit.scan()
         assert isinstance(caught.value, klaudit.KlauditError)
+
+
+class TestOnlyWhatIsNew:
+    def test_since_a_commit(self, tmp_path: Path) -> None:
+        repository = Repository(tmp_path / "repository", {"old.sh": LAUNCH})
+        repository.write({"new.sh": LAUNCH})
+        report = klaudit.scan(repository.root, diff_base="HEAD")
+        assert [finding.span.path for finding in report.findings] == ["new.sh"]
+        assert [(each.finding.span.path, each.by) for each in report.withheld] == [("old.sh", "unchanged")]
+        with pytest.raises(klaudit.KlauditError, match="no commit `nope`"):
+            klaudit.scan(repository.root, diff_base="nope")
+
+    def test_beside_a_baseline(self, tree: Path) -> None:
+        with pytest.raises(klaudit.KlauditError, match=r"known\.json: no such file"):
+            klaudit.scan(baseline="known.json")
+        write("known.json", [row_of(finding, "") for finding in klaudit.scan().findings])
+        (tree / "new.sh").write_text(LAUNCH, encoding="utf-8")
+        for baseline in ("known.json", tree / "known.json"):
+            assert [each.span.path for each in klaudit.scan(baseline=baseline).findings] == ["new.sh"]
+
+
+def test_any_thread_may_scan(tree: Path) -> None:
+    """Time budgets must not need signals, which only the main thread gets."""
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(lambda seconds: klaudit.scan(timeout=seconds, file_timeout=seconds), [30.0] * 8))
+    assert {tuple(finding.rule for finding in report.findings) for report in reports} == {("KLA101",)}
 
 
 def test_what_cannot_be_read_is_a_row(tree: Path) -> None:
