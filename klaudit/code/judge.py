@@ -13,10 +13,10 @@ from klaudit.code.evaluation.classification import Classification
 from klaudit.code.formatting import canonical
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
-from klaudit.code.rules import RULES
 from klaudit.code.screen import is_test
 from klaudit.code.setups import setups
 from klaudit.code.wording import described, evidence, shown, weights
+from klaudit.findings import catalogue
 from klaudit.model import Confidence, Finding, Fix, Severity, Span, Verdict
 from klaudit.theory import FORWARD
 
@@ -165,7 +165,7 @@ def _unstable(formula: Formula) -> Iterator[Finding]:
 
 
 def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Severity | None = None) -> Finding:
-    entry = RULES[rule]
+    entry = catalogue.with_id(rule)
     if span.path != formula.span.path:
         span = formula.span  # what is written in another file is reported where this one leads there
     key = "\0".join((rule, formula.symbol, canonical(formula.text), formula.placement))
@@ -176,8 +176,8 @@ def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Se
         confidence=_confidence(formula),
         span=span,
         message=message,
-        why=entry.why,
-        fix=Fix("none", entry.fix),
+        why=entry.summary,
+        fix=Fix("none", entry.advice),
         identity=hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:20],
         related=evidence(formula),
     )

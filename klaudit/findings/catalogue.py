@@ -41,6 +41,11 @@ class Entry(Struct, frozen=True):
     examples: tuple[Example, ...]
     references: tuple[str, ...]
 
+    @property
+    def advice(self) -> str:
+        """What to do in one line: the first sentence of `fix`."""
+        return " ".join(self.fix.split()).partition(". ")[0].rstrip(".")
+
 
 @lru_cache(maxsize=1)
 def names() -> dict[str, str]:
@@ -52,6 +57,12 @@ def names() -> dict[str, str]:
 def entry(name: str) -> Entry:
     """One finding by name.  Raises KeyError for an unknown name, RulesError for a broken file."""
     return _read(shipped_rules() / "findings" / f"{names()[name]}-{name}.yaml")
+
+
+@cache
+def with_id(id: str) -> Entry:
+    """One finding by id.  Raises KeyError for an unknown id, RulesError for a broken file."""
+    return entry({id: name for name, id in names().items()}[id])
 
 
 @lru_cache(maxsize=1)

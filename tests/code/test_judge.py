@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from klaudit.code.judge import findings, setups
-from klaudit.code.rules import RULES
+from klaudit.findings import catalogue
 from klaudit.model import Finding
 from tests.code.snippets import findings_of, result_of, rules_of
 
@@ -87,9 +87,11 @@ def test_findings_come_in_the_order_of_the_file() -> None:
     assert starts == sorted(starts) and len(set(starts)) == 2
 
 
-def test_every_rule_has_its_texts() -> None:
-    for rule, entry in RULES.items():
-        assert rule.startswith("KLA") and entry.name and entry.why and entry.fix
+def test_a_finding_has_its_texts_from_the_catalogue() -> None:
+    finding = _only(GRPO, "KLA101")
+    entry = catalogue.entry("k3-in-loss")
+    assert (finding.name, finding.severity, finding.why) == (entry.name, entry.severity, entry.summary)
+    assert finding.fix.title and entry.fix.startswith(finding.fix.title)
 
 
 @pytest.mark.parametrize("beta", ["0", "0.0", "-0.0"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from klaudit.code.rules import RULES, Rule
 from klaudit.configuration import Options, load
 from klaudit.engine import scan
 from klaudit.findings import catalogue
@@ -57,9 +56,3 @@ def test_the_catalogue_is_complete_and_consistent() -> None:
 
 def test_everything_that_can_be_shown_in_a_file_has_an_example() -> None:
     assert [entry.id for entry in catalogue.load() if not entry.examples] == ["KLA003"]
-
-
-@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_findings_on_code_are_those_of_the_catalogue(rule: Rule) -> None:
-    entry = catalogue.entry(rule.name)
-    assert (entry.id, entry.severity) == (rule.id, rule.severity)
