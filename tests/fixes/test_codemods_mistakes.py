@@ -116,6 +116,25 @@ def test_values_copied_into_a_new_tensor_cannot_be_given_a_gradient() -> None:
     assert "not lost in one" in refusal(code, wanted=only("KLA303"))
 
 
+def test_a_loss_that_is_also_reported_keeps_what_it_returns() -> None:
+    code = """
+    import torch
+
+    def step(logp, old_logp, ref_logp, advantages, beta, optimizer):
+        kl = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1
+        loss = (-torch.exp(logp - old_logp) * advantages + beta * kl).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    def compute_loss(logp, old_logp, ref_logp, advantages, beta, optimizer):
+        loss = step(logp, old_logp, ref_logp, advantages, beta, optimizer)
+        print(loss)
+        return loss
+    """
+    assert "return loss.item()" in fixed(code)
+
+
 def test_a_rewarded_penalty_is_detached_where_it_is_deducted() -> None:
     code = """
     import torch

@@ -137,6 +137,60 @@ def test_an_advantage_of_an_outer_function_is_not_assigned() -> None:
     assert "penalised_advantages = advantages - beta" in fixed(code)
 
 
+def test_both_branches_of_a_policy_term_take_the_same_advantage() -> None:
+    code = """
+    import torch
+
+    def compute_loss(logp, batch, ref_logp, advantages, mask, beta):
+        kl = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1
+        if "old_logp" in batch:
+            ratio = torch.exp(logp - batch["old_logp"])
+            loss = torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+        else:
+            loss = torch.exp(logp - logp.detach()) * advantages
+        loss = -(loss - beta * kl)
+        return (loss * mask).sum() / mask.sum()
+    """
+    assert changed(code) == [
+        "-    kl = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1",
+        "-    loss = -(loss - beta * kl)",
+        "+    # KL penalty: k1, detached, deducted from the advantage",
+        "+    advantages = advantages - beta * (logp - ref_logp).detach()",
+        "+    loss = -loss",
+    ]
+
+
+def test_branches_that_weigh_the_advantage_otherwise_are_left_alone() -> None:
+    code = """
+    import torch
+
+    def compute_loss(logp, old_logp, ref_logp, advantages, mask, beta, weights):
+        kl = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1
+        loss = -torch.exp(logp - old_logp) * advantages
+        if weights is not None:
+            loss = loss * weights
+        loss = loss + beta * kl
+        return (loss * mask).sum() / mask.sum()
+    """
+    assert "weighted by more" in refusal(code)
+
+
+def test_casts_of_the_difference_are_kept() -> None:
+    code = """
+    import torch
+
+    def k3(logp, ref_logp, mask=None):
+        x = ref_logp.float() - logp.float()
+        x = x if mask is None else x * mask
+        return x.exp() - x - 1
+
+    def compute_loss(logp, old_logp, ref_logp, advantages, mask, beta):
+        loss = -torch.exp(logp - old_logp) * advantages + beta * k3(logp, ref_logp, mask)
+        return (loss * mask).sum() / mask.sum()
+    """
+    assert "advantages - beta * (logp.float() - ref_logp.float()).detach()" in fixed(code)
+
+
 def test_in_a_loop_the_advantage_is_not_reduced_again_and_again() -> None:
     code = """
     import torch
@@ -214,7 +268,7 @@ def compute_loss(logp, old_logp, ref_logp, advantages, mask, beta, c=None, weigh
         ("seq = torch.exp((logp - old_logp).mean(-1, keepdim=True))\nloss = -seq * advantages + beta * kl\nreturn loss.mean()", "token by token"),
         ("loss = -ratio.gather(1, c) * advantages + beta * kl\nreturn loss.mean()", "token by token"),
         ("loss = policy_loss(logp, old_logp, advantages) + beta * kl\nreturn loss.mean()", "computed by policy_loss()"),
-        ("if c:\n    loss = -ratio * advantages\nelse:\n    loss = -ratio.clamp(0.8, 1.2) * advantages\nloss = loss + beta * kl\nreturn loss.mean()", "more than one way"),
+        ("for c in weights:\n    loss = -ratio * advantages\nloss = loss + beta * kl\nreturn loss.mean()", "cannot be followed"),
         ("loss = -ratio * advantages\nbeta = beta * 2\nloss = loss + beta * kl\nreturn loss.mean()", "`beta`"),
         ("objective = ratio * advantages + beta * kl\nreturn objective.mean()", "same sign"),
         ("loss = -ratio * advantages\nfor _ in range(2):\n    loss = loss + beta * kl\nreturn loss.mean()", "loop"),

@@ -39,11 +39,17 @@ def _without_cut(code: Code, formula: Formula) -> Iterator[tuple[str, tuple[Edit
     names = Names(code, function)
     is_formula = leads_to(code, formula)
     difference = code.at(formula.difference)
+
+    def is_sum(node: ast.AST) -> bool:
+        """What comes behind the sum is the loss as it is reported."""
+        return node is joined
+
     for node in ast.walk(function):
         match node:
             case ast.Call(func=ast.Attribute(value=value, attr=name), args=[], keywords=[]) if name in _CUTS:
                 is_inside = isinstance(difference, ast.BinOp) and node in (difference.left, difference.right)
-                if is_inside or names.reaches(value, code.statement(node), is_formula):
+                is_on_the_way = names.reaches(value, code.statement(node), is_formula)
+                if is_inside or (is_on_the_way and not names.reaches(value, code.statement(node), is_sum)):
                     end = code.extent(value)[1]
                     yield (
                         f"take `.{name}()` away from the penalty",

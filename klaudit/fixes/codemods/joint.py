@@ -145,8 +145,6 @@ def steps(names: Names, expression: ast.expr, at: ast.stmt, holds: Holds, is_cor
             case ast.Name(id=name):
                 binding = names.definition(name, at)
                 if binding is None or binding.value is None:
-                    if names.earlier(name, at):
-                        raise CannotMendError(f"`{name}` is computed in more than one way")
                     break
                 expression, at = binding.value, binding.statement
             case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right):

@@ -65,6 +65,47 @@ class Names:
         last = earlier[-1] if earlier else None
         return last if last is not None and self.encloses(last.statement, at) else None
 
+    def alternatives(self, name: str, at: ast.stmt) -> list[Binding] | None:
+        """The assignments of which one gives a name its value at a statement, one for each branch; None where not all are seen."""
+        for block, before in self._blocks_around(at):
+            found = self._last(name, block, before)
+            if found is None or found:
+                return found
+        return None
+
+    def _blocks_around(self, at: ast.stmt) -> Iterator[tuple[list[ast.stmt], int]]:
+        """The blocks that a statement stands in, from the inside out, each with the place in it."""
+        while at is not self.function:
+            block = self.code.block(at)
+            yield block, block.index(at)
+            parent = self.code.parents[at]
+            if not isinstance(parent, ast.stmt):
+                return
+            at = parent
+
+    def _last(self, name: str, block: list[ast.stmt], stop: int) -> list[Binding] | None:
+        """The last assignments in the first statements of a block; empty where there are none there."""
+        for place in range(stop - 1, -1, -1):
+            statement = block[place]
+            if not any(each.statement in ast.walk(statement) for each in self.bindings(name)):
+                continue
+            own = [each for each in self.bindings(name) if each.statement is statement]
+            if own:
+                return own if own[-1].value is not None else None
+            if not isinstance(statement, ast.If):
+                return None
+            found: list[Binding] = []
+            for branch in (statement.body, statement.orelse):
+                if _leaves(branch):
+                    continue
+                inner = self._last(name, branch, len(branch))
+                inner = self._last(name, block, place) if inner == [] else inner
+                if not inner:
+                    return None
+                found += inner
+            return found
+        return []
+
     def encloses(self, statement: ast.stmt, at: ast.stmt) -> bool:
         """Whether a statement has always run when `at` is reached: it stands above it in a block around it."""
         block = self.code.block(statement)

@@ -22,6 +22,10 @@ _ENTRY_BY_ENTRY = words.vocabulary(
 )
 _VIEWS = frozenset({"unsqueeze", "view", "reshape", "expand", "expand_as", "detach", "to", "float", "type_as"})
 _ADVANTAGE = frozenset({"advantage", "advantages", "adv", "advs"})
+_NOT_A_RATIO = (
+    "the advantage is not multiplied with a ratio of these log-probabilities token by token, so that their shapes are not "
+    "known to fit"
+)
 _MOST_STEPS = 200
 _MOST_NAMES = 20
 
@@ -74,10 +78,7 @@ def policy_term(code: Code, names: Names, joint: Joint, ratio: LogRatio) -> Poli
     if len({ast.dump(use.advantage) for use in term.uses}) > 1 or len({ast.dump(use.whole) for use in term.uses}) > 1:
         raise CannotMendError("the policy term takes the advantage in more than one form")
     if not any(use.is_weighted for use in term.uses):
-        raise CannotMendError(
-            "the advantage is not multiplied with a ratio of these log-probabilities token by token, so that their shapes are not "
-            "known to fit"
-        )
+        raise CannotMendError(_NOT_A_RATIO)
     if len({use.sign for use in term.uses}) > 1:
         raise CannotMendError("the advantage enters the policy term with both signs")
     return term
@@ -166,18 +167,25 @@ class _Tracer:
             for (factor, _), slope in zip(factors, slopes, strict=True):
                 way_sign *= _sign(factor) if not slope else 1 if slope > 0 else -1
             weights = [_without_sign(factor) for (factor, _), slope in zip(factors, slopes, strict=True) if not slope]
-            if any(slopes) and (len(slopes) - len(weights) > 1 or not all(map(_is_one, weights))):
-                raise CannotMendError("the policy term is weighted by more than the ratio, and its advantage with it")
+            if any(slopes):
+                if len(slopes) - len(weights) > 1 or not all(map(_is_one, weights)):
+                    raise CannotMendError(
+                        "the policy term is weighted by more than the ratio, and its advantage with it"
+                    )
+            elif not all(map(_is_bound, weights)):
+                raise CannotMendError(_NOT_A_RATIO)
             uses.append(Use(node, advantage, self._code.statement(node), way_sign, is_weighted=any(slopes)))
             return
         match node:
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 self.collect(inner, at, -way_sign, factors, uses)
             case ast.Name(id=name):
-                binding = self._names.definition(name, at)
-                if binding is None or binding.value is None:
-                    raise CannotMendError(f"`{name}` is computed in more than one way, or elsewhere")
-                self.collect(binding.value, binding.statement, way_sign, factors, uses)
+                ways = self._names.alternatives(name, at)
+                if ways is None or any(way.value is None for way in ways):
+                    raise CannotMendError(f"`{name}` is computed in a way that cannot be followed, or elsewhere")
+                for way in ways:
+                    if way.value is not None:
+                        self.collect(way.value, way.statement, way_sign, factors, uses)
             case ast.BinOp(left=left, op=ast.Mult(), right=right) if self._holds(left, at) != self._holds(right, at):
                 inner, other = (left, right) if self._holds(left, at) else (right, left)
                 self.collect(inner, at, way_sign, (*factors, (other, at)), uses)
@@ -253,6 +261,13 @@ def _without_sign(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return node
+
+
+def _is_bound(node: ast.expr) -> bool:
+    """A number or setting: a bound that a choice between terms makes of the advantage alone."""
+    return isinstance(node, ast.Constant) or (
+        isinstance(node, ast.Attribute) and words.is_coefficient(ast.unparse(node))
+    )
 
 
 def _is_one(node: ast.expr) -> bool:

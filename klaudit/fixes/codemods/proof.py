@@ -79,10 +79,7 @@ def prove(before: Judged, case: Case, promise: Promise, edited: Source, load: Lo
         raise CannotMendError(f"the result would not be Python: {error}") from None
     if why := _does_not_compile(edited) or _other_findings(before, after, case, promise):
         raise CannotMendError(why)
-    formula = _new_formula(before, after, case, promise)
-    if why := _unlike(case.formula, formula, promise):
-        raise CannotMendError(why)
-    return Proven(after, formula)
+    return Proven(after, _new_formula(before, after, case, promise))
 
 
 def _does_not_compile(source: Source) -> str:
@@ -112,8 +109,8 @@ def _counted(found: Iterable[Finding]) -> Counter[tuple[str, str]]:
 
 
 def _new_formula(before: Judged, after: Judged, case: Case, promise: Promise) -> Formula:
-    """Exactly one formula of a loss or reward is new: the promised one; the others are what they were."""
-    others = [each for each in _used(before.result) if each is not case.formula]
+    """What takes the place of the formula is as promised; the other formulas of losses and rewards are what they were."""
+    others = [each for each in _used(before.result) if not _is_same(each, case.formula)]
     beside = [each for each in others if each.difference is not None and each.difference == case.formula.difference]
     kept = Counter((*_signature(each), _live(each)) for each in others if each not in beside)
     related = Counter(map(_signature, beside))  # of the same log-ratio: a clamp of it holds for them too
@@ -130,10 +127,18 @@ def _new_formula(before: Judged, after: Judged, case: Case, promise: Promise) ->
     if +kept or +related:
         raise CannotMendError("another formula of the file would change")
     same = [each for each in new if each.placement == promise.placement]
-    if len(new) != 1 or not same:
+    if not new or len(new) != len(same):
         places = " and ".join(sorted(f"{each.what.estimator} in the {each.placement}" for each in new)) or "no penalty"
         raise CannotMendError(f"the result would be {places}")
+    for each in same:
+        if why := _unlike(case.formula, each, promise):
+            raise CannotMendError(why)
     return same[0]
+
+
+def _is_same(one: Formula, other: Formula) -> bool:
+    """One formula, reached from one function or another."""
+    return (one.span, one.home, one.joined, one.placement) == (other.span, other.home, other.joined, other.placement)
 
 
 def _used(result: CodeResult) -> list[Formula]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klaudit.code import names as words
 from klaudit.code.result import Formula
 from klaudit.code.roles import REFERENCE
 from klaudit.fixes.codemods.proposal import CannotMendError
 from klaudit.fixes.codemods.text import Code
+
+_SHED = ("detach", "float")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,14 @@ class LogRatio:
     reference: ast.expr
     node: ast.expr
     is_masked: bool = False  # the helper is given more than the two, and may leave tokens out
+    cast: str = ""  # `.float()` where both are cast so before they are set against each other
 
     def turned(self) -> LogRatio:
-        return LogRatio(self.reference, self.policy, self.node, self.is_masked)
+        return replace(self, policy=self.reference, reference=self.policy)
+
+    def written(self, code: Code) -> str:
+        """`log pi - log pi_ref`."""
+        return f"{code.operand(self.policy)}{self.cast} - {code.operand(self.reference)}{self.cast}"
 
     def is_same(self, node: ast.AST) -> bool:
         return isinstance(node, ast.expr) and ast.dump(node) == ast.dump(self.policy)
@@ -46,7 +53,8 @@ def log_ratio(code: Code, formula: Formula) -> LogRatio:
             passed = [bound.get(each.id) for each in map(_plain, (one, other)) if isinstance(each, ast.Name)]
             match passed:
                 case [ast.expr() as first, ast.expr() as second]:
-                    return _ordered(first, second, call, is_masked=len(bound) > 2)
+                    made = _ordered(first, second, call, is_masked=len(bound) > 2)
+                    return replace(made, cast=_cast(one) if _cast(one) == _cast(other) else "")
         raise CannotMendError("the helper does not get log pi and log pi_ref as they are")
     where = call if isinstance(call, ast.Call) else code.at(formula.span)
     if isinstance(where, ast.Call):
@@ -68,17 +76,37 @@ def _difference(code: Code, formula: Formula) -> tuple[ast.expr, ast.expr, ast.e
 
 
 def _ordered(one: ast.expr, other: ast.expr, node: ast.expr, *, is_masked: bool = False) -> LogRatio:
+    cast = _cast(one) if _cast(one) == _cast(other) else ""
     one, other = _plain(one), _plain(other)
     if words.holder(_last_name(one)) == REFERENCE and words.holder(_last_name(other)) != REFERENCE:
         one, other = other, one
-    return LogRatio(one, other, node, is_masked)
+    return LogRatio(one, other, node, is_masked, cast)
 
 
 def _plain(node: ast.expr) -> ast.expr:
-    """Without `.detach()`: the whole will be detached, or the reference is anyway."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+    """Without `.detach()` (the whole will be detached, or the reference is anyway) and `.float()`."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _SHED
+        and not node.args
+    ):
         node = node.func.value
     return node
+
+
+def _cast(node: ast.expr) -> str:
+    """`.float()` where that is part of an operand."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _SHED
+        and not node.args
+    ):
+        if node.func.attr == "float":
+            return ".float()"
+        node = node.func.value
+    return ""
 
 
 def _last_name(node: ast.expr) -> str:

@@ -18,7 +18,7 @@ def to_k1(code: Code, formula: Formula) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason, CannotEditError."""
     guess = log_ratio(code, formula)
     for ratio, node in product((guess, guess.turned()), written_at(code, formula, guess)):
-        text = f"{code.operand(ratio.policy)} - {code.operand(ratio.reference)}"
+        text = ratio.written(code)
         edit = code.replace(node, f"({text}).detach()") if formula.attached else code.in_place_of(node, text)
         yield Proposal(
             target="k1-in-reward",

@@ -17,6 +17,7 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.
 Positioned: TypeAlias = ast.expr | ast.stmt
 
 _REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
+_BETWEEN_STRINGS = re.compile(rb'"\s*,\s*"')
 _FARTHEST = 2_000  # bytes that are looked back over for a comment
 _INNER_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant)
@@ -28,6 +29,8 @@ class Code:
     def __init__(self, source: Source) -> None:
         """Raises UnreadableError for what is not Python or nested too deeply, CannotEditError for what cannot be edited."""
         code, self._page = _python(source)
+        self._file = source.data
+        self._is_notebook = source.path.endswith(".ipynb")
         self._parsed = parse(code)
         self.tree = self._parsed.tree
         self.data = self._parsed.data
@@ -112,6 +115,10 @@ class Code:
 
     def edit(self, start: int, end: int, text: str) -> Edit:
         span = self._parsed.span(start, end)
+        if not text and self._is_notebook and self.data[start - 1 : start] == b"\n":
+            following = self._parsed.span(end, end).start
+            if _BETWEEN_STRINGS.fullmatch(self._file, span.end, following):
+                return Edit(self._page.path, span.start, following, "")  # whole lines, each a string of its own
         first = self._page.at(span.start)
         return self._page.edit(first, self._page.end(first, span.end), text)
 

@@ -23,7 +23,7 @@ _METRICS = "metrics that log this value show k2 from now on, which estimates the
 def to_k2(code: Code, formula: Formula, *, is_weighted: bool = False) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason, CannotEditError."""
     ratio = log_ratio(code, formula)
-    text = f"0.5 * ({code.operand(ratio.policy)} - {code.operand(ratio.reference)}) ** 2"
+    text = f"0.5 * ({ratio.written(code)}) ** 2"
     for node in written_at(code, formula, ratio):
         yield Proposal(
             target=TARGET,

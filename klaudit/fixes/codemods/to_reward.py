@@ -239,7 +239,8 @@ class _Move:
         for text in (*guards, *((coefficient + "1",) if coefficient else ())):
             for name in sorted(free_names(_parsed(text))):
                 self._check_given(name, place, given, self._joint.statement)
-        return f"{self._written(self._ratio.policy, place, given, formula)} - {self._written(self._ratio.reference, place, given, formula)}"
+        sides = [self._written(each, place, given, formula) for each in (self._ratio.policy, self._ratio.reference)]
+        return " - ".join(side + self._ratio.cast for side in sides)
 
     def _written(self, node: ast.expr, place: ast.stmt, given: frozenset[str], origin: ast.stmt) -> str:
         """An expression, or what its name stands for where that is set only later and has no effects."""
