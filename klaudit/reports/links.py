@@ -8,6 +8,6 @@ DOCUMENTATION: str | None = (
 )
 
 
-def rule_page(rule: str, name: str) -> str | None:
-    """The page of a finding of the catalogue."""
-    return f"{DOCUMENTATION}rules/{rule}-{name}/" if DOCUMENTATION else None
+def rule_page(rule: str) -> str | None:
+    """The page of a finding of the catalogue, as mkdocs names it."""
+    return f"{DOCUMENTATION}rules/{rule}.html" if DOCUMENTATION else None

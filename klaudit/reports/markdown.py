@@ -91,14 +91,14 @@ def _finding(finding: Finding, view: View) -> Sequence[str]:
     return (
         finding.severity,
         _place(span.path, span.line, span.cell, view),
-        f"{_rule(finding.rule, finding.name)} {finding.name}",
+        f"{_rule(finding.rule)} {finding.name}",
         words(prose(finding.message)) + doubt,
         words(prose(finding.fix.title)) + unsafe if finding.fix.title else "",
     )
 
 
-def _rule(rule: str, name: str) -> str:
-    page = rule_page(rule, name)
+def _rule(rule: str) -> str:
+    page = rule_page(rule)
     return f"[{rule}]({page})" if page else rule
 
 

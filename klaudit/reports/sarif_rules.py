@@ -54,7 +54,7 @@ def _rule(entry: Entry) -> Json:
             "problem.severity": _PROBLEM[entry.severity],
         },
     }
-    if page := rule_page(entry.id, entry.name):
+    if page := rule_page(entry.id):
         rule["helpUri"] = page
     return rule
 

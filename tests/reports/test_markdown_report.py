@@ -126,7 +126,7 @@ def test_rules_link_to_their_pages_once_there_are_any(
     report: Report, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("klaudit.reports.links.DOCUMENTATION", "https://docs.example/")
-    assert "https://docs.example/rules/KLA102-k3-in-reward/" in rendered(page_of(report, view)).links
+    assert "https://docs.example/rules/KLA102.html" in rendered(page_of(report, view)).links
 
 
 def test_nothing_found(empty_report: Report, view: View) -> None:

@@ -339,3 +339,14 @@ def test_a_report_too_large_for_an_upload_is_cut(
     assert 500_000 < len(gzip.compress(text.encode(), 6)) < sarif.MOST_BYTES
     assert left_out(document["runs"][0])[0].startswith(f"{700 - kept:,} further findings")
     validate({**document, "runs": [{**document["runs"][0], "results": []}]})
+
+
+def test_rules_link_to_their_pages_once_there_are_any(
+    empty_report: Report, view: View, validate: Validate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert all("helpUri" not in rule for rule in run_of(empty_report, view)["tool"]["driver"]["rules"])
+    monkeypatch.setattr("klaudit.reports.links.DOCUMENTATION", "https://docs.example/")
+    document = log(empty_report, view)
+    validate(document)
+    uris = [rule["helpUri"] for rule in document["runs"][0]["tool"]["driver"]["rules"]]
+    assert "https://docs.example/rules/KLA101.html" in uris and len(set(uris)) == len(uris)
