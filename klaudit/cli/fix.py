@@ -13,6 +13,7 @@ from klaudit.cli.output import leads_out, view_of, write
 from klaudit.cli.parameters import Failure, Given, OneOf, scans, words
 from klaudit.cli.progress import shown_progress
 from klaudit.cli.session import Session
+from klaudit.fixes.context import in_context
 from klaudit.fixes.migration import TARGETS, Request, RequestError
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def run(
     plan = _plan(session, request)
     if is_write:
         _apply(plan)
-    view = view_of(session.targets, session.given)
+    view = view_of(in_context(session.targets), session.given)
     _tell(plan, view, is_write=is_write, format_name=format_name)
     if is_verified and plan.migrations:
         from klaudit.reports.effects import effects
@@ -148,7 +149,7 @@ def _plan(session: Session, request: Request) -> Plan:
 
     with shown_progress(session.given.quiet) as progress:
         try:
-            return plan(session.given.paths, session.configuration.options, request, progress)
+            return plan(session.given.paths, session.configuration.options, request, progress, whole_repository=True)
         except (RulesError, RequestError) as error:
             raise Failure(str(error)) from None
 

@@ -10,6 +10,7 @@ from klaudit.configuration import Options
 from klaudit.discover import discover, list_files, locate
 from klaudit.fixes.choice import check_choice
 from klaudit.fixes.codemods.files import rewrite_files
+from klaudit.fixes.context import in_context
 from klaudit.fixes.drafting import Drafter, Looked
 from klaudit.fixes.drafts import Draft, write_together
 from klaudit.fixes.migration import Plan, Request, Unchanged
@@ -26,14 +27,23 @@ from klaudit.scanner import Scanner
 Progress = Callable[[int, int], None]
 
 
-def plan(paths: Sequence[str], options: Options, request: Request, progress: Progress | None = None) -> Plan:
+def plan(
+    paths: Sequence[str],
+    options: Options,
+    request: Request,
+    progress: Progress | None = None,
+    *,
+    whole_repository: bool = False,
+) -> Plan:
     """The migrations of all launches below `paths` that have a selected finding.
 
-    Nothing is written.  Raises RulesError where the framework rules themselves are broken, and RequestError.
+    With `whole_repository` a folder is seen as a part of its repository, which is then the root of the plan.  Nothing is written.  Raises RulesError where the framework rules themselves are broken, and RequestError.
     """
     with without_gc():
         check_choice(request, load_frameworks(options.rules))
         targets = locate(paths, options)
+        if whole_repository:
+            targets = in_context(targets)
         found = list_files(targets, options)
         tree = WatchedTree(targets.root, dict(targets.overlay))
         planner = _Planner(tree, found.files, options, request)
