@@ -27,6 +27,11 @@ class Example(Struct, frozen=True):
     beside: tuple[tuple[str, str], ...] = ()
     configuration: str = ""
 
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """All that lies beside the example, its configuration among it."""
+        return (*self.beside, ("klaudit.toml", self.configuration)) if self.configuration else self.beside
+
 
 class Entry(Struct, frozen=True):
     """One finding of the catalogue.  `name` is its file name, docs anchor and judge's name."""

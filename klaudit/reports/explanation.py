@@ -55,7 +55,7 @@ def _entry(entry: Entry, width: int) -> Iterator[Line]:
 
 def _example(example: Example) -> Iterator[Line]:
     yield from _title(f"Example ({example.language})" + (f": {example.title}" if example.title else ""))
-    for name, text in example.beside:
+    for name, text in example.files:
         yield from _code(name, text, "plain")
     yield from _code("wrong", example.wrong, "warning")
     yield from _code("right", example.right, "good")

@@ -50,7 +50,8 @@ def is_named(setup: Setup, name: str) -> bool | None:
 def names_of(setup: Setup) -> tuple[str, ...]:
     """What the terms in force are called, `no-kl` where there are none; a term whose estimator is not known as `unknown-in-loss`."""
     terms = [term for term in setup.terms if term.placement != "metric" and term.active is not False]
-    return tuple(dict.fromkeys(map(_name, terms))) or ("no-kl",)
+    names = (_name(term) + (", if it is on" if term.active is None else "") for term in terms)
+    return tuple(dict.fromkeys(names)) or ("no-kl",)
 
 
 def _name(term: Term) -> str:
