@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from klaudit.globs import any_of
 from klaudit.tree import TooLargeError, Tree
 
 _MOST_REPOSITORIES = 50  # nested ones that are looked into
-_NO_COMMIT = "0" * 40  # what CI systems give for the commit before the first of a branch
+_MOST_OPENED = 1_000  # files without a suffix whose first line is looked at
 
 
 class Base(Struct, frozen=True):
@@ -65,8 +65,10 @@ def find_base(ref: str, root: str, until: ExitStack) -> Base:
     return Base(name, _below(prefix, entries), read, remarks)
 
 
-def candidates(base: Base, tree: Tree, targets: Targets, options: Options) -> list[str]:
-    """The files that a scan of the targets would have had in its context at the base."""
+def candidates(base: Base, tree: Tree, targets: Targets, options: Options, now: Iterable[str]) -> list[str]:
+    """The files that a scan of the targets would have had in its context at the base; `now` are those it has today."""
+    known = frozenset(now)
+    opened = 0
     is_excluded = any_of(options.exclude, targets.root)
     folders = tuple("" if folder == "." else folder + "/" for folder in targets.folders)
     found = [path for path in targets.files if path in base.entries]
@@ -76,8 +78,11 @@ def candidates(base: Base, tree: Tree, targets: Targets, options: Options) -> li
         wanted = is_candidate(path, include_markdown=options.include_markdown)
         if wanted is False or not EXCLUDED_FOLDERS.isdisjoint(path.split("/")[:-1]):
             continue
-        if wanted or _is_shell(tree, path):
-            found.append(path)
+        if not wanted and path not in known:
+            opened += 1
+            if opened > _MOST_OPENED or not _is_shell(tree, path):
+                continue
+        found.append(path)
     return sorted(set(found))
 
 
@@ -86,6 +91,7 @@ def _is_shell(tree: Tree, path: str) -> bool:
         source = tree.source(path)
     except (OSError, TooLargeError):
         return False
+    tree.forget(path)
     return source is not None and has_shell_shebang(source.data)
 
 

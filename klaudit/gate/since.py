@@ -71,7 +71,7 @@ def _judged(base: Base, tree: CommitTree, paths: Sequence[str], gate: Gate) -> t
 
     if gate.judge is None:
         raise TypeError("a gate without a pipeline cannot look back")
-    context = candidates(base, tree, gate.targets, gate.options)
+    context = candidates(base, tree, gate.targets, gate.options, gate.files)
     report, marked = gate.judge(tree, context, paths)
     options = replace(gate.options, baseline=None, diff_base=None)
     report = hold(report, replace(gate, tree=tree, files=paths, options=options, marked=marked))
