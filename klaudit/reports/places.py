@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from klaudit.model import Evidence, Finding, Span
 from klaudit.readers.source import Source
+from klaudit.reports.json_text import whole
 from klaudit.reports.view import View
 
 _BOM = "\ufeff"
@@ -33,12 +34,11 @@ def repository_path(path: str, view: View) -> str | None:
 
 
 def uri(path: str) -> str:
-    """A relative path as a URI reference (RFC 3986): all but letters, digits and `-._~/` as bytes in per cent."""
-    try:
-        name = path.encode("utf-8", "surrogateescape")  # the bytes of a name that is no UTF-8
-    except UnicodeEncodeError:
-        name = path.encode("utf-8", "replace")
-    return quote(name, safe="/")
+    """A relative path as a URI reference (RFC 3986): all but letters, digits and `-._~/` as bytes in per cent.
+
+    Of a name that is no UTF-8 the odd bytes become U+FFFD: readers refuse URIs that they cannot decode, and with them the whole report.
+    """
+    return quote(whole(path), safe="/")
 
 
 def region(span: Span, source: Source | None) -> Region:

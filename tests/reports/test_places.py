@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given, settings
@@ -104,7 +104,7 @@ _REFERENCE = re.compile(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*")
 @given(st.text(max_size=10))
 def test_a_uri_is_relative_and_says_the_path_again(path: str) -> None:
     assert _REFERENCE.fullmatch(uri(path))
-    assert unquote_to_bytes(uri(path)).decode("utf-8", "surrogateescape") == path
+    assert unquote(uri(path), errors="strict") == path
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_uri_is_relative_and_says_the_path_again(path: str) -> None:
         ("c:/x", "c%3A/x"),
         ("100%.sh", "100%25.sh"),
         ("奖.sh", "%E5%A5%96.sh"),
-        (b"\xff.sh".decode("utf-8", "surrogateescape"), "%FF.sh"),
-        ("\ud800", "%3F"),
+        (b"\xff.sh".decode("utf-8", "surrogateescape"), "%EF%BF%BD.sh"),
+        ("\ud800", "%EF%BF%BD"),
     ],
 )
 def test_odd_names_are_encoded(path: str, expected: str) -> None:
