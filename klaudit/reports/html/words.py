@@ -25,10 +25,9 @@ def severity(of: Severity) -> Html:
 
 
 def place(span: Span, view: View) -> Html:
-    """Path, line and column; a long path is best broken after a slash."""
-    steps = view.place(span.path, span.line, span.column, span.cell).split("/")
-    parts = [part for step in steps for part in (step, "/", element("wbr"))][:-2]
-    return element("span", parts, class_="place")
+    """Path, line and column; a long one is best broken before the file's name."""
+    folder, slash, name = view.place(span.path, span.line, span.column, span.cell).rpartition("/")
+    return element("span", folder, slash, element("wbr") if folder else None, name, class_="place")
 
 
 def remark(label: str, words: str | Html | None) -> Html:
