@@ -30,7 +30,10 @@ def hold(report: Report, gate: Gate) -> Report:
         rows = ", ".join(f"{row.path} ({row.rule})" for row in found.stale[:MOST])
         rest = ", ..." if len(found.stale) > MOST else ""
         are = "findings that are" if count != 1 else "finding that is"
-        remarks.append(f"{name} lists {count} {are} gone: {rows}{rest}; `klaudit baseline prune` takes them out")
+        them = "them" if count != 1 else "it"
+        remarks.append(
+            f"{name} lists {count} {are} fixed or suppressed: {rows}{rest}; `klaudit baseline prune` takes {them} out"
+        )
     return replace(
         report,
         findings=tuple(finding for finding in report.findings if id(finding) not in listed),

@@ -22,7 +22,8 @@ from klaudit.model import Finding, Report
 class Comparison(Struct, frozen=True):
     """A report against a baseline.
 
-    `listed` and `fresh` are its findings, known ones and others.  `stale` are rows whose findings are gone (counts: how many),
+    `listed` and `fresh` are its findings, known ones and others.  `stale` are rows whose findings are fixed or suppressed (counts:
+    how many),
     `unseen` those that the scan can say nothing of.  `moved`: new path -> the path that the baseline has.
     """
 
@@ -49,7 +50,9 @@ def compare(report: Report, gate: Gate, rows: Iterable[Row], file: str) -> Compa
     left = [(finding, row) for finding, row in findings if id(finding) not in listed]
     moved = known.follow(folder, [row for _, row in left])
     listed |= known.take([(finding, replace(row, path=moved.get(row.path, row.path))) for finding, row in left])
-    known.take([(each.finding, row_of(each.finding, prefix)) for each in report.withheld])  # they are not gone
+    # what is suppressed needs no row, and a row to spare would let a new finding pass; a threshold may be another one tomorrow
+    doubted = [each.finding for each in report.withheld if each.by == "confidence"]
+    known.take([(finding, row_of(finding, prefix)) for finding in doubted])
     covers = _Coverage(report, gate, folder)
     leftover = [(row, covers.covers(row)) for row in known.leftover()]
     return Comparison(

@@ -153,7 +153,7 @@ def test_taking_away_the_first_of_two_makes_nothing_new(tmp_path: Path) -> None:
     report = folder.scan(baseline=FILE)
     assert report.findings == ()
     assert report.remarks == (
-        f"{FILE} lists 1 finding that is gone: run.sh (KLA101); `klaudit baseline prune` takes them out",
+        f"{FILE} lists 1 finding that is fixed or suppressed: run.sh (KLA101); `klaudit baseline prune` takes it out",
     )
 
 
@@ -217,13 +217,13 @@ def test_what_may_be_another_file_is_new(folder: Folder, files: dict[str, str | 
 
 
 def gone(report: Report) -> list[str]:
-    return [remark for remark in report.remarks if " gone: " in remark]
+    return [remark for remark in report.remarks if " fixed or suppressed: " in remark]
 
 
 def test_an_entry_whose_finding_is_fixed_is_told(folder: Folder) -> None:
     folder.write({"run.sh": BETTER})
     (remark,) = gone(folder.scan(baseline=FILE))
-    assert "lists 1 finding that is gone: run.sh (KLA101)" in remark
+    assert "lists 1 finding that is fixed or suppressed: run.sh (KLA101)" in remark
 
 
 def test_an_entry_whose_file_is_gone_is_told(folder: Folder) -> None:
@@ -268,10 +268,19 @@ def test_a_file_that_cannot_be_read_is_not_called_gone(folder: Folder) -> None:
     assert report.errors and gone(report) == []
 
 
-def test_a_suppressed_finding_is_not_called_gone(folder: Folder) -> None:
+def test_a_suppressed_finding_needs_no_row(folder: Folder) -> None:
     folder.write({"run.sh": "# klaudit: ignore-file[KLA101] because\n" + LAUNCH})
     report = folder.scan(baseline=FILE)
     assert {each.by for each in report.withheld} == {"suppression", "baseline"}
+    assert len(gone(report)) == 1
+
+
+def test_what_a_threshold_withholds_keeps_its_row(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write({"run.sh": LAUNCH.replace("use_kl_loss=", "use_kl_los=")})  # a likely misspelling: medium confidence
+    known(folder)
+    report = scan([str(tmp_path)], Options(jobs=1, min_confidence="high", baseline=str(tmp_path / FILE)))
+    assert {each.by for each in report.withheld} >= {"confidence"}
     assert gone(report) == []
 
 
