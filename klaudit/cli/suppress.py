@@ -65,7 +65,7 @@ def command(
     session = Session.start(given, select=select, ignore=ignore)
     if session.configuration.options.stdin is not None and is_write:
         raise Failure("standard input cannot be written to: leave --write out")
-    report = session.scan()
+    report = session.scan(suppressions=True)  # what has a comment needs no other one
     tree = Tree(session.targets.root, dict(session.targets.overlay))
     if reason is not None:
         from klaudit.fixes.suppress import suppress
