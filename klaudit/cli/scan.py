@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from msgspec.structs import replace
 
+from klaudit.cli.alarm import ends_after
 from klaudit.cli.outlook import outlook
 from klaudit.cli.output import Plan, complain, view_of
 from klaudit.cli.parameters import Given, OneOf, scans, setup_names, words
@@ -108,13 +109,14 @@ def command(
             ctx.exit(show(session))
         mend(session)
     report = session.scan()
-    if not _WITH_EDITS.isdisjoint((plan.stdout, *(name for name, _ in plan.files))):
-        from klaudit.fixes.codemods.attach import with_fixes
-        from klaudit.tree import Tree
+    with ends_after(given.timeout):
+        if not _WITH_EDITS.isdisjoint((plan.stdout, *(name for name, _ in plan.files))):
+            from klaudit.fixes.codemods.attach import with_fixes
+            from klaudit.tree import Tree
 
-        report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)))
-    view = replace(view_of(session.targets, given), after=outlook(session, report))
-    plan.write(report, view)
+            report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)))
+        view = replace(view_of(session.targets, given), after=outlook(session, report))
+        plan.write(report, view)
     if plan.stdout != "text" or given.quiet:
         complain(report, view)
     if plan.stdout is None and not given.quiet:
