@@ -105,6 +105,8 @@ class Keys:
         data, start, end = self._page.data, setting.span.start, setting.span.end
         line = data.rfind(b"\n", 0, start) + 1
         if _COMMENT.match(data, end):
+            if self._language == "toml":  # `table.` may stand before the key
+                start = line + len(data[line:start]) - len(data[line:start].lstrip())
             return self._page.edit(start, _comment_start(data, end), "")
         if _REST_OF_LINE.match(data, end) is None:
             raise CannotEditError(f"{setting.name} shares its line with something else")

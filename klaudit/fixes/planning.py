@@ -37,7 +37,8 @@ def plan(
 ) -> Plan:
     """The migrations of all launches below `paths` that have a selected finding.
 
-    With `whole_repository` a folder is seen as a part of its repository, which is then the root of the plan.  Nothing is written.  Raises RulesError where the framework rules themselves are broken, and RequestError.
+    With `whole_repository` a folder is seen as a part of its repository, which is then the root of the plan.  Nothing is written.
+    Raises RulesError where the framework rules themselves are broken, and RequestError.
     """
     with without_gc():
         check_choice(request, load_frameworks(options.rules))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from klaudit.configuration import Options
@@ -26,7 +26,7 @@ def request_of(name: str) -> Request:
     return Request(target, unsafe=name.startswith("fixed-unsafe"), choice=choice)
 
 
-@lru_cache(maxsize=None)
+@cache
 def planned(case: str, name: str) -> Plan:
     """The plan of a case, made once for all tests that look at it."""
     return plan([str(FOLDER / case / "input")], Options(), request_of(name))

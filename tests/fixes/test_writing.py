@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,55 @@ def test_a_crash_between_writes_leaves_each_file_old_or_new(tree: Path, at: int)
     assert set(left) == set(OLD)
     assert all(left[name] in (OLD[name], NEW[name]) for name in left)
     assert sum(left[name] == NEW[name] for name in left) == min(at, 3)
+
+
+STEPS = ("replace", "fsync", "fchmod", "open", "close", "fdopen")
+
+
+@pytest.mark.parametrize("at", range(40))
+def test_a_crash_at_any_step_leaves_each_file_whole(tree: Path, at: int) -> None:
+    """The process dies before its `at`-th call of the system, whichever that is."""
+    child = os.fork()
+    if child == 0:
+        steps = 0
+
+        def dying(real: Callable[..., object]) -> Callable[..., object]:
+            def step(*given: object, **named: object) -> object:
+                nonlocal steps
+                if steps == at:
+                    os._exit(9)
+                steps += 1
+                return real(*given, **named)
+
+            return step
+
+        for name in STEPS:
+            setattr(os, name, dying(getattr(os, name)))
+        write_all(str(tree), OLD, NEW)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) in (0, 9)
+    left = {name: data for name, data in contents(tree).items() if not Path(name).name.startswith(".klaudit-")}
+    assert set(left) == set(OLD)
+    assert all(left[name] in (OLD[name], NEW[name]) for name in left)
+    if os.waitstatus_to_exitcode(status) == 0:
+        assert left == NEW
+        assert set(contents(tree)) == set(NEW)
+
+
+def test_there_are_no_more_steps_than_are_tried(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    for name in STEPS:
+        real = getattr(os, name)
+
+        def counted(*given: object, _name: str = name, _real: Callable[..., object] = real, **named: object) -> object:
+            steps.append(_name)
+            return _real(*given, **named)
+
+        monkeypatch.setattr(os, name, counted)
+    write_all(str(tree), OLD, NEW)
+    assert steps.count("replace") == len(NEW)
+    assert len(steps) < 40
 
 
 def test_symlinks(tree: Path) -> None:
