@@ -243,3 +243,19 @@ def test_fenced_code_gets_a_comment_where_no_prompt_stands_before_it() -> None:
     assert Path("a.md").read_text() == text.replace("> python3", f"> {COMMENT}\n> python3")
     assert "KLA101 here: a prompt stands before the command" in done.output
     assert '"a.md" = ["KLA101"]' in done.output
+
+
+def test_fix_leaves_alone_formulas_that_are_suppressed() -> None:
+    function = """def loss{n}(logp, ref_logp, adv, beta):
+    d = logp - ref_logp
+    kl = torch.exp(-d) - 1 + d{comment}
+    return (-adv * logp + beta * kl).mean()
+
+
+"""
+    kept = function.format(n=1, comment="  # klaudit: ignore[KLA101] the paper's own form")
+    Path("a.py").write_text("import torch\n\n\n" + function.format(n=0, comment="") + kept)
+    done = run("fix", "--write", "--unsafe", "--target", "k2-in-loss")
+    assert "KLA101 is suppressed by the comment on line 12: the paper's own form" in " ".join(done.output.split())
+    text = Path("a.py").read_text()
+    assert kept in text and text.count("torch.exp") == 1

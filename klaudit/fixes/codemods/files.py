@@ -15,6 +15,7 @@ from klaudit.fixes.codemods.proof import Load, judged
 from klaudit.fixes.migration import Plan, Request, Unchanged
 from klaudit.fixes.pool import spread
 from klaudit.fixes.snapshot import problem_of
+from klaudit.gate.excuses import Excuses
 from klaudit.model import Finding, Problem
 from klaudit.readers.source import Source
 from klaudit.tree import TooLargeError, Tree
@@ -57,6 +58,7 @@ class _Rewriter:
         self._options = options
         self._request = request
         self._selection = Selection(options, tree.root)
+        self._excuses = Excuses(tree, options)
 
     def candidate(self, path: str) -> Source | None:
         """The file, where it may hold a formula."""
@@ -71,7 +73,7 @@ class _Rewriter:
             source = self._tree.source(path)
             if source is None:
                 return Rewritten()
-            found = rewrite(source, self._load, self._request, self._is_selected)
+            found = rewrite(source, self._load, self._request, self._is_selected, self._excuses.in_text)
             why = "" if found.content is None else self._hurts(path, found.content)
             if why:
                 found = Rewritten(

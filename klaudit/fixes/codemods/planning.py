@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from klaudit.code.judge import setups
 from klaudit.code.result import CodeResult, Formula
@@ -17,6 +18,9 @@ from klaudit.fixes.migration import Migration, Request, Unchanged
 from klaudit.fixes.page import CannotEditError
 from klaudit.model import Edit, Finding, Setup
 from klaudit.readers.source import Source, UnreadableError
+
+# Why a finding about a set-up is left alone, in the text as it is by now; empty where nothing excuses it.
+Excuse: TypeAlias = Callable[[Finding, Setup, Source], str]
 
 _MOST_ROUNDS = 60
 _IN_LOSS = "k2-in-loss"
@@ -43,19 +47,31 @@ class Rewritten:
     content: bytes | None = None
 
 
-def rewrite(source: Source, load: Load, request: Request, is_selected: Callable[[Finding], bool]) -> Rewritten:
-    """All that can be mended in a file.  Raises UnreadableError where it is not Python."""
+def _no_excuse(finding: Finding, setup: Setup, source: Source) -> str:
+    return ""
+
+
+def rewrite(
+    source: Source, load: Load, request: Request, is_selected: Callable[[Finding], bool], excuse: Excuse = _no_excuse
+) -> Rewritten:
+    """All that can be mended in a file, and is not excused.  Raises UnreadableError where it is not Python."""
     layers = Layers(source.path, source.data)
     steps: list[Step] = []
     reasons: dict[tuple[str, int], str] = {}
+    excused: set[tuple[str, int]] = set()
     state = judged(source, load)
     first = state
     for _ in range(_MOST_ROUNDS):
-        waiting = [
-            (place, case)
-            for place, case in _numbered(state)
-            if place not in reasons and is_selected(case.finding) and not _is_own(case, steps, request)
-        ]
+        waiting = []
+        for place, case in _numbered(state):
+            if place in reasons or not is_selected(case.finding) or _is_own(case, steps, request):
+                continue
+            why = excuse(case.finding, alone(state, case.formula), Source(source.path, layers.data))
+            if why:
+                reasons[place] = why
+                excused.add(place)
+            else:
+                waiting.append((place, case))
         if not waiting:
             break
         place, case = min(waiting, key=lambda each: rank(each[1].finding.name))
@@ -68,7 +84,7 @@ def rewrite(source: Source, load: Load, request: Request, is_selected: Callable[
             raise RuntimeError("edits made one after another give another text than was proven")
         steps.append(made)
         state = made.after.state
-    return _told(first, state, layers, steps, reasons, request, is_selected, source, load)
+    return _told(first, state, layers, steps, reasons, excused, request, is_selected, source, load)
 
 
 def _is_own(case: Case, steps: list[Step], request: Request) -> bool:
@@ -123,6 +139,7 @@ def _told(
     layers: Layers,
     steps: list[Step],
     reasons: dict[tuple[str, int], str],
+    excused: Container[tuple[str, int]],
     request: Request,
     is_selected: Callable[[Finding], bool],
     source: Source,
@@ -142,11 +159,14 @@ def _told(
     by_reason: dict[tuple[int, str], tuple[Case, list[str]]] = {}
     for place, case in _numbered(state):
         if place in reasons and is_selected(case.finding):
-            why = f"{reasons[place]}. By hand: {case.finding.fix.title}"
+            why = reasons[place]
+            if place not in excused:
+                why += f". By hand: {case.finding.fix.title}"
             by_reason.setdefault((id(case.formula), why), (case, []))[1].append(case.finding.rule)
     text = Source(source.path, content)
+    excuses = {reasons[place] for place in reasons if place in excused}
     for (_, why), (case, rules) in by_reason.items():
-        instead = _instead(case, state, request, text, load)
+        instead = () if why in excuses else _instead(case, state, request, text, load)
         told.unchanged.append(Unchanged(alone(state, case.formula), tuple(dict.fromkeys(rules)), why, instead))
     return told
 
