@@ -255,7 +255,7 @@ def _many(report: Report, count: int) -> Report:
 def test_thousands_of_setups_are_filtered_at_once(show: Callable[..., Browser], report: Report, view: View) -> None:
     """Script and layout together; generous, since the machine may be busy: quadratic layout took seconds here."""
     driver = show(_many(report, 2000), view)
-    assert len(_shown(driver, "setups-list")) == 250
+    assert len(_shown(driver, "setups-list")) == 100
     took = driver.execute_script("""
         const form = document.getElementById('filters');
         const times = [];
@@ -270,8 +270,8 @@ def test_thousands_of_setups_are_filtered_at_once(show: Callable[..., Browser], 
     """)
     assert took < 1000
     driver.find_elements("css selector", ".more")[1].click()
-    assert len(_shown(driver, "setups-list")) == 500
-    assert driver.execute_script("return document.activeElement.closest('li').id") == "s251"
+    assert len(_shown(driver, "setups-list")) == 200
+    assert driver.execute_script("return document.activeElement.closest('li').id") == "s101"
 
 
 # --- keyboard ------------------------------------------------------------------------------------------------------------------------

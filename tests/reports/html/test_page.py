@@ -129,3 +129,9 @@ def test_rules_that_were_found_are_explained(report: Report, view: View) -> None
     tree = parse(text_of(report, view))
     (rule,) = [e for e in tree.iter("li") if e.get("id") == "KLA102"]
     assert "What to do" in words_of(rule) and "unbounded below" in words_of(rule)
+
+
+def test_script_and_style_sheet_agree_on_how_many_rows_are_laid_out() -> None:
+    (step,) = re.findall(r"const STEP = (\d+);", head.asset("script.js"))
+    (first_left_out,) = re.findall(r"nth-child\(n \+ (\d+)\)", head.asset("style.css"))
+    assert int(first_left_out) == int(step) + 1

@@ -3,7 +3,7 @@
   "use strict";
 
   const FACETS = ["rule", "severity", "framework", "verdict", "weight"];
-  const STEP = 250; // rows of a list that are laid out at once; as in the style sheet
+  const STEP = 100; // rows of a list that are laid out at once; as in the style sheet
   const THEMES = ["auto", "light", "dark"];
   const markup = window.trustedTypes
     ? window.trustedTypes.createPolicy("klaudit", { createHTML: (text) => text })
