@@ -256,6 +256,6 @@ def test_fix_leaves_alone_formulas_that_are_suppressed() -> None:
     kept = function.format(n=1, comment="  # klaudit: ignore[KLA101] the paper's own form")
     Path("a.py").write_text("import torch\n\n\n" + function.format(n=0, comment="") + kept)
     done = run("fix", "--write", "--unsafe", "--target", "k2-in-loss")
-    assert "KLA101 is suppressed by the comment on line 12: the paper's own form" in " ".join(done.output.split())
+    assert "KLA101 is suppressed by the comment on line 11: the paper's own form" in " ".join(done.output.split())
     text = Path("a.py").read_text()
     assert kept in text and text.count("torch.exp") == 1
