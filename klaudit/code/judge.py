@@ -43,6 +43,7 @@ def _judge(formula: Formula, result: CodeResult) -> Iterator[Finding]:
         formula.placement not in ("loss", "reward")
         or formula.judged_elsewhere
         or formula.external
+        or formula.through_unknown  # what it is in the end, nobody sees
         or formula.coefficient(formula.what) == 0
     ):
         return
@@ -58,6 +59,8 @@ def _judge(formula: Formula, result: CodeResult) -> Iterator[Finding]:
     seen: set[str] = {""}
     for variant in formula.in_force:
         rule = _gradient_rule(formula, variant.what)
+        if rule == "KLA106" and formula.has_wrong_sign(variant.what):
+            continue
         if rule not in seen:
             seen.add(rule)
             message = f"{described(formula, variant)}: {weights(formula, variant.what)}"

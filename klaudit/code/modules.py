@@ -204,6 +204,14 @@ class Program:
                 return self.method(holder, symbol) or dotted
         return dotted
 
+    def home_of(self, assigned: ast.expr, name: str, module: Module) -> tuple[str, Module]:
+        """The name that a top-level expression is given, and the module it stands in; those given where it is nowhere."""
+        for home in self.modules:
+            for target, value in home.assigned.items():
+                if value is assigned:
+                    return target, home
+        return name, module
+
     def class_named(self, module: Module, dotted: str) -> ClassInfo | None:
         """The class that a base-class expression names, followed through imports."""
         first, _, rest = dotted.partition(".")

@@ -63,7 +63,7 @@ _OBJECT_ROOTS = vocabulary("self cfg config args conf hparams params settings op
 _AGGREGATION = vocabulary(
     """
     mean sum avg average agg aggregate aggregated reduce reduction reducer gather pad unpad split chunk cat stack
-    concat select slice nanmean nansum scale scaled
+    concat select slice nanmean nansum
     """
 )
 _BAR_AGGREGATION = vocabulary("whiten normalize normalise std var kl penalty loss")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
@@ -17,7 +19,7 @@ def setups(result: CodeResult) -> tuple[Setup, ...]:
         return ()
     by_symbol: dict[str, list[Formula]] = {}
     for formula in result.formulas:
-        if formula.placement != "unknown":
+        if formula.placement != "unknown" and not formula.judged_elsewhere:
             by_symbol.setdefault(formula.symbol, []).append(formula)
     return tuple(_setup(symbol, group) for symbol, group in by_symbol.items())
 
@@ -48,11 +50,16 @@ def _sum(in_force: list[tuple[Formula, Term]]) -> tuple[str, Verdict]:
     deciding = dict.fromkeys(name for formula, _ in in_force if _is_open(formula) for name in _choosers(formula))
     verdicts = {term.verdict for _, term in in_force}
     if deciding:
-        return f"hangs on {', '.join(map(shown, deciding))}", verdicts.pop() if len(verdicts) == 1 else "unknown"
+        return _hanging(deciding), verdicts.pop() if len(verdicts) == 1 else "unknown"
     if "unknown" in verdicts:
         return "unknown", "unknown"
     total = judge_sum((row_of(formula, formula.what), term.coefficient, term.verdict) for formula, term in in_force)
     return total.weight_text, total.verdict
+
+
+def _hanging(names: Iterable[str]) -> str:
+    told = ", ".join(map(shown, names))
+    return f"hangs on {told}" if told else "unknown"
 
 
 def _is_open(formula: Formula) -> bool:
@@ -80,7 +87,7 @@ def _choosers(formula: Formula) -> tuple[str, ...]:
 
 def _term(formula: Formula, *, is_chosen: bool) -> Term:
     """One formula as a term; where a setting that is not known chooses the estimator, its estimator and verdict are unknown."""
-    what, decided = formula.what, len(formula.in_force) == 1
+    what, decided = formula.what, len(formula.in_force) == 1 and not formula.through_unknown
     row, coefficient = row_of(formula, what), formula.coefficient(what)
     if formula.placement == "metric":
         return Term(
@@ -107,13 +114,15 @@ def _term(formula: Formula, *, is_chosen: bool) -> Term:
             why_inactive=f"not chosen by default ({', '.join(map(shown, formula.chosen_by))})",
         )
     verdict: Verdict = row.verdict if decided else "unknown"
+    if verdict in ("unbiased", "unbiased-per-token") and formula.has_wrong_sign(what):
+        verdict = "biased"  # what it descends, it should ascend
     return Term(
         placement="reward" if formula.placement == "reward" else "loss",
         estimator=what.estimator if decided else "unknown",
         gradient=_gradient(formula, what),
         coefficient=None if coefficient is None else _signed(formula, what, abs(coefficient)),
         active=False if coefficient == 0 else None if formula.condition or not decided else True,
-        score_weight=row.weight_text if decided else "hangs on " + ", ".join(map(shown, _choosers(formula))),
+        score_weight=row.weight_text if decided else _hanging(_choosers(formula)),
         verdict=verdict,
         evidence=evidence(formula),
         normalised_by_group_std=formula.normalised_by_spread or None,
@@ -124,6 +133,8 @@ def _term(formula: Formula, *, is_chosen: bool) -> Term:
 def _facts(formula: Formula) -> tuple[str, ...]:
     if formula.external:
         return (f"computed by {shown(formula.external)}(), whose code is not in the tree",)
+    if formula.through_unknown:
+        return (f"passes through {shown(formula.through_unknown)}(), whose code is not in the tree",)
     if any(variant.what.truncated for variant in formula.variants):
         return ("a sum over some entries of the vocabulary, which no row of the theory covers",)
     return tuple(

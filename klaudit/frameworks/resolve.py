@@ -292,6 +292,8 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
         verdict = "biased"
     elif row.verdict == "unbiased" and in_group_std is not False:
         verdict = "rescaled" if in_group_std else "unknown"
+    if verdict in ("unbiased", "unbiased-per-token") and consumed is not None and consumed.sign < 0:
+        verdict = "biased"
     if is_ignored and on is not False and not stopped and amount != 0:
         verdict = "ignored"
     elif active is False:

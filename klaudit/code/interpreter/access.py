@@ -78,7 +78,10 @@ class Access(Members):
     def resolved(self, value: Imported) -> Value:
         """What an imported name is, read from its own file."""
         found = self.program.imported(value.module, value.dotted)
-        return self.as_value(found, value.name, value.module)
+        name, module = value.name, value.module
+        if isinstance(found, ast.expr):  # what it mentions are names of the file that it stands in
+            name, module = self.program.home_of(found, name, module)
+        return self.as_value(found, name, module)
 
     def as_value(self, found: object, name: str, module: Module) -> Value:
         if isinstance(found, FunctionInfo):
@@ -143,6 +146,8 @@ class Access(Members):
         if isinstance(owner, Namespace):
             return self.global_value(name, owner.module)
         if isinstance(owner, Imported):
+            if name == "get" and isinstance(table := self.resolved(owner), Mapping):
+                return self.attribute(table, name, frame, syntax)
             return self.imported(owner.module, f"{owner.dotted}.{name}")
         if isinstance(owner, Instance):
             return self.instance_attribute(owner, name)
@@ -201,6 +206,8 @@ class Access(Members):
         return self.item(owner, self.evaluate(syntax.slice, frame), frame, syntax)
 
     def item(self, owner: Value, key: Value, frame: Frame, syntax: ast.expr) -> Value:
+        if isinstance(owner, Imported):
+            owner = self.resolved(owner)
         if isinstance(owner, Node):
             return self._item_of_node(owner, key)
         if isinstance(owner, Sequence):

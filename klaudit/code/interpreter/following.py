@@ -115,7 +115,7 @@ class Following(Results):
 
     def closure(self, callee: Closure, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:
         info = callee.info
-        if not self._is_worth_running(callee, arguments):
+        if not self._is_worth_running(callee, arguments) or self._is_changed_by_decorator(info):
             return self.unfollowed(info.qualified, callee.receiver, arguments, syntax, frame)
         if info.syntax in self.running or len(self.running) >= MAX_CALL_DEPTH:
             return self.unfollowed(info.qualified, callee.receiver, arguments, syntax, frame)
@@ -138,6 +138,18 @@ class Following(Results):
             if node.bears_kl:
                 self.graph.bind(node, "", self.site(syntax, frame))
         return result
+
+    def _is_changed_by_decorator(self, info: FunctionInfo) -> bool:
+        """A decorator of the tree calculates with what the function gives: then its own body does not say what it is."""
+        for decorator in getattr(info.syntax, "decorator_list", ()):
+            made_by = decorator.func if isinstance(decorator, ast.Call) else decorator
+            found = self.program.look_up(info.module, made_by.id) if isinstance(made_by, ast.Name) else None
+            if isinstance(found, FunctionInfo) and any(
+                isinstance(node, ast.Return) and isinstance(node.value, ast.BinOp | ast.UnaryOp)
+                for node in ast.walk(found.syntax)
+            ):
+                return True
+        return False
 
     def _is_worth_running(self, callee: Closure, arguments: Arguments) -> bool:
         name = callee.info.name
