@@ -7,7 +7,6 @@ import pytest
 from klaudit.code.judge import setups
 from tests.code.snippets import only, result_of, rules_of
 
-
 TABLE = """
 import functools
 import torch
