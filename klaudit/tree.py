@@ -68,6 +68,10 @@ class Tree:
         """Names of the files directly in a folder; empty where there is no such folder."""
         return self._list(posixpath.normpath(folder) if folder else ".")[0]
 
+    def folders(self, folder: str) -> frozenset[str]:
+        """Names of the folders directly in a folder."""
+        return self._list(posixpath.normpath(folder) if folder else ".")[1]
+
     def _read(self, path: str) -> bytes | None:
         if path in self._overlay:
             return self._overlay[path]

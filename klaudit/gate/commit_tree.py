@@ -28,6 +28,7 @@ class CommitTree(Tree):
         self._entries = entries
         self._read_id = read
         self._links: dict[str, str] = {}
+        self._disk = Tree(root)
 
     def entry(self, path: str) -> Entry | None:
         """The file that a path leads to, links followed."""
@@ -43,33 +44,48 @@ class CommitTree(Tree):
         return 0 if source is None else len(source.data)
 
     def _read(self, path: str) -> bytes | None:
-        entry = self.entry(path)
-        if entry is not None:
+        real = self._follow(path)
+        if real is None:
+            return None
+        entry = self._entries.get(real)
+        if entry is not None and entry.kind == "file":
             return self._read_id(entry.id)
-        return super()._read(path) if self._is_ignored(path) else None
+        source = self._disk.source(real) if self._is_ignored(real) else None
+        return None if source is None else source.data
 
     def _list(self, folder: str) -> tuple[frozenset[str], frozenset[str]]:
-        folder = folder or "."
-        if folder not in self._listings:
-            real = self._follow(folder)
+        real = self._follow(folder or ".")
+        if real is None:
+            return frozenset(), frozenset()
+        if real not in self._listings:
             files: set[str] = set()
-            folders = set(self._names.get(real, ())) if real is not None else set()
-            for name in tuple(folders):
-                path = posixpath.normpath(posixpath.join(real or ".", name))
-                if (entry := self._entries.get(path)) is None:
-                    continue
-                folders.discard(name)
-                if entry.kind == "file":
+            folders: set[str] = set()
+            for name in self._names.get(real, ()):
+                self._place(posixpath.normpath(posixpath.join(real, name)), name, files, folders)
+            for name in self._disk.files(real):
+                if self._is_ignored(posixpath.normpath(posixpath.join(real, name))):
                     files.add(name)
-                elif entry.kind == "link" and (target := self._follow(path)) is not None:
-                    (files if target in self._entries else folders).add(name)
-            on_disk, folders_on_disk = super()._list(folder)
-            files.update(name for name in on_disk if self._is_ignored(posixpath.normpath(posixpath.join(folder, name))))
-            for name in folders_on_disk - folders:
-                if self._is_ignored(posixpath.normpath(posixpath.join(folder, name))):
+            for name in self._disk.folders(real):
+                if self._is_ignored(posixpath.normpath(posixpath.join(real, name))):
                     folders.add(name)
-            self._listings[folder] = (frozenset(files), frozenset(folders))
-        return self._listings[folder]
+            self._listings[real] = (frozenset(files), frozenset(folders))
+        return self._listings[real]
+
+    def _place(self, path: str, name: str, files: set[str], folders: set[str]) -> None:
+        """Puts what stands at a path where it belongs; links are what they lead to."""
+        real = self._follow(path)
+        if real is None:
+            return
+        entry = self._entries.get(real)
+        if entry is not None and entry.kind == "file":
+            files.add(name)
+        elif real in self._names or real == ".":
+            folders.add(name)
+        elif self._is_ignored(real):
+            if self._disk.is_file(real):
+                files.add(name)
+            elif self._disk.is_folder(real):
+                folders.add(name)
 
     @cached_property
     def _names(self) -> Mapping[str, set[str]]:
