@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from tests.fixes.codemod_cases import fixed, refusal, rewritten
+from tests.fixes.codemod_cases import fixed, is_wanted, refusal, rewritten
 
 
 def changed(code: str) -> list[str]:
@@ -333,3 +333,32 @@ def test_only_the_lines_of_the_penalty_change() -> None:
     code = BODY.format("    loss = -ratio   *  advantages+beta*kl  # é\n    return  loss.mean ()\n\n\nx = {  'a':1}")
     after = fixed(code)
     assert "    loss = -ratio   *  advantages  # é\n    return  loss.mean ()\n\n\nx = {  'a':1}" in after
+
+
+@pytest.mark.parametrize(
+    "head", [b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\n# \xe9\xe8\n", "# \u00e9\u4e2d\U0001f600\n".encode()]
+)
+def test_whatever_stands_above_the_bytes_are_found(head: bytes) -> None:
+    from klaudit.fixes.codemods.planning import rewrite
+    from klaudit.fixes.migration import Request
+    from klaudit.readers.source import Source
+
+    code = BODY.format("    loss = -ratio * advantages + beta * kl\n    return loss.mean(), kl.mean()").encode()
+    plain = rewrite(Source("a.py", code), lambda path: None, Request(unsafe=True), is_wanted)
+    made = rewrite(Source("a.py", head + code), lambda path: None, Request(unsafe=True), is_wanted)
+    assert plain.content is not None
+    assert made.content == head + plain.content
+
+
+def test_names_that_the_encoding_of_the_file_spells_otherwise_are_left_alone() -> None:
+    from klaudit.fixes.codemods.planning import rewrite
+    from klaudit.fixes.migration import Request
+    from klaudit.readers.source import Source
+
+    body = BODY.format("    loss = -ratio * advantages + beta * kl\n    return loss.mean(), kl.mean()").replace(
+        "beta", "beta_\u00e9"
+    )
+    code = b"# -*- coding: latin-1 -*-\n" + body.encode("latin-1")
+    made = rewrite(Source("a.py", code), lambda path: None, Request(unsafe=True), is_wanted)
+    assert made.content is None
+    assert "not in UTF-8" in made.unchanged[0].why

@@ -32,6 +32,7 @@ class Code:
         self._file = source.data
         self._is_notebook = source.path.endswith(".ipynb")
         self._parsed = parse(code)
+        self._is_recoded = self._parsed.source is not code
         self.tree = self._parsed.tree
         self.data = self._parsed.data
         self.newline = "\r\n" if b"\r\n" in self.data else "\n"
@@ -114,6 +115,9 @@ class Code:
     # --- edits -------------------------------------------------------------------------------------------------------------------
 
     def edit(self, start: int, end: int, text: str) -> Edit:
+        """Raises CannotEditError where the text cannot be spelled in the encoding of the file."""
+        if self._is_recoded and not text.isascii():
+            raise CannotEditError("the file is not in UTF-8, and what would be written is not ASCII")
         span = self._parsed.span(start, end)
         if not text and self._is_notebook and self.data[start - 1 : start] == b"\n":
             following = self._parsed.span(end, end).start
