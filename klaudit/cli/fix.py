@@ -18,6 +18,7 @@ from klaudit.fixes.migration import TARGETS, Request, RequestError
 
 if TYPE_CHECKING:
     from klaudit.fixes.migration import Plan
+    from klaudit.model import Report
     from klaudit.reports.view import View
 
 
@@ -143,13 +144,21 @@ def mend(session: Session) -> None:
         click.echo(total(plan, is_written=True), err=True)
 
 
-def _plan(session: Session, request: Request) -> Plan:
+def attach(session: Session, report: Report) -> Report:
+    """`klaudit scan --with-edits`: the report with the edits that mend its findings."""
+    from klaudit.fixes.attaching import with_edits
+
+    return with_edits(report, _plan(session, Request(), whole_repository=False).migrations)
+
+
+def _plan(session: Session, request: Request, *, whole_repository: bool = True) -> Plan:
     from klaudit.fixes.planning import plan
     from klaudit.frameworks.load import RulesError
 
     with shown_progress(session.given.quiet) as progress:
         try:
-            return plan(session.given.paths, session.configuration.options, request, progress, whole_repository=True)
+            options = session.configuration.options
+            return plan(session.given.paths, options, request, progress, whole_repository=whole_repository)
         except (RulesError, RequestError) as error:
             raise Failure(str(error)) from None
 

@@ -66,6 +66,11 @@ _WITH_EDITS = frozenset({"json", "sarif"})  # formats whose readers can make the
 @click.option(
     "--diff-base", metavar="REF", help="Only what has changed since this commit, or since HEAD branched off it."
 )
+@click.option(
+    "--with-edits",
+    is_flag=True,
+    help="Findings on settings carry the edits of `klaudit fix`, for json and sarif; takes about as long again as the scan.",
+)
 @click.option("--diff", "is_diff", is_flag=True, help="Instead of a report the patch that `klaudit fix` would make.")
 @click.option(
     "--fix", "is_fix", is_flag=True, help="First make the changes of `klaudit fix --write`, then report what is left."
@@ -84,6 +89,7 @@ def command(
     require: tuple[str, ...] | None,
     baseline: str | None,
     diff_base: str | None,
+    with_edits: bool,
     is_diff: bool,
     is_fix: bool,
 ) -> None:
@@ -115,6 +121,10 @@ def command(
             from klaudit.tree import Tree
 
             report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)))
+        if with_edits:
+            from klaudit.cli.fix import attach
+
+            report = attach(session, report)
         view = replace(view_of(session.targets, given), after=outlook(session, report))
         plan.write(report, view)
     if plan.stdout != "text" or given.quiet:
