@@ -56,8 +56,9 @@ def reason_problem(reason: str) -> str | None:
         return "the reason is empty"
     if _CONTROL.search(reason):
         return "the reason must be one line without control characters"
-    if len(list(directives(f"# klaudit: ignore[KLA101] {reason}"))) != 1:
-        return "the reason holds another `# klaudit:`"
+    read = [each.reason for each in directives(f"# klaudit: ignore[KLA101] {reason.strip()}")]
+    if read != [reason.strip()]:
+        return "the reason must be words, and hold no other tool's or klaudit's own comment"
     return None
 
 

@@ -82,17 +82,16 @@ def _edits(silencer: Silencer, unused: Iterable[tuple[Suppression, set[str]]], p
 
 def _removals(group: list[Suppression], gone: set[int], page: Page | None) -> Iterator[Edit]:
     """Edits that take directives out of one comment."""
-    if all(id(each) in gone for each in group) and group[0].directive.start == 0:
+    text = _text(group[0])
+    tail = len(text) - len(text[group[-1].directive.end :].lstrip())  # what other tools are told
+    if all(id(each) in gone for each in group) and group[0].directive.start == 0 and tail == len(text):
         yield _edit(group[0], page, _line(group[0]), "")
         return
-    text = _text(group[0])
-    for at, each in enumerate(group):
+    for each, following in zip(group, [*(other.directive.start for other in group[1:]), tail], strict=True):
         if id(each) in gone:
-            start = each.directive.start
-            if at + 1 < len(group):
-                end = group[at + 1].directive.start
-            else:
-                start, end = len(text[:start].rstrip()), len(text)
+            start, end = each.directive.start, following
+            if end == len(text):
+                start = len(text[:start].rstrip())
             yield _edit(each, page, _in_piece(each, start, end), "")
 
 

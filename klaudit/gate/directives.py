@@ -21,7 +21,13 @@ _HEAD = re.compile(r"(?:\A|(?<=[ \t]))#+[ \t]*klaudit:[ \t]*")
 _VERB = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _LIST = re.compile(r"[ \t]*\[([^\]]*)(\]?)")
 _NAME = re.compile(r"[^\s,]+")
+# what other tools are told in the same comment is no reason
+_OF_OTHERS = re.compile(
+    r"(?<=\s)#+\s*(?:(?:checkov|fmt|isort|mypy|pragma|pylint|pyrefly|pyright|ruff|skipcq|ty|type|yapf|zizmor)\s*:"
+    r"|(?:flake8|nolint|noqa|nosec|nosemgrep|NOSONAR|shellcheck|yamllint)\b)"
+)
 _BEFORE_REASON = re.compile(r"[ \t]*(?:--|[-:\u2013\u2014])?[ \t]*")
+_SAYS_SOMETHING = re.compile(r"\w")
 _LONGEST_SHOWN = 60
 _MOST_NAMES = 100
 
@@ -60,6 +66,8 @@ def directives(comment: str) -> Iterator[Directive]:
     heads = list(_HEAD.finditer(comment))
     for at, head in enumerate(heads):
         stop = heads[at + 1].start() if at + 1 < len(heads) else len(comment)
+        if other := _OF_OTHERS.search(comment, head.end(), stop):
+            stop = other.start()
         yield _directive(comment, head.start(), head.end(), stop)
 
 
@@ -82,7 +90,8 @@ def _directive(comment: str, start: int, at: int, stop: int) -> Directive:
         return Directive(start, end, problem=f"it names no rule: write `klaudit: {verb}[KLA101] and why`")
     reason = comment[found.end() if found is not None else word.end() : end]
     separator = _BEFORE_REASON.match(reason)
-    return Directive(start, end, verb, names, reason[separator.end() if separator else 0 :].strip())
+    reason = reason[separator.end() if separator else 0 :].strip()
+    return Directive(start, end, verb, names, reason if _SAYS_SOMETHING.search(reason) else "")
 
 
 def _named(match: re.Match[str]) -> Named:

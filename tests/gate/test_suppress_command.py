@@ -150,7 +150,9 @@ def test_json_has_no_comments() -> None:
         (("--reason", " "), "the reason is empty"),
         (("--reason", "a\nb"), "one line"),
         (("--reason", "a\x1b[31m"), "one line"),
-        (("--reason", "a # klaudit: ignore[KLA102] b"), "another"),
+        (("--reason", "a # klaudit: ignore[KLA102] b"), "no other"),
+        (("--reason", "a # noqa"), "no other"),
+        (("--reason", "..."), "must be words"),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
@@ -169,6 +171,7 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (CLEAN.rstrip("\n") + "  # klaudit: ignore[KLA101] x", CLEAN.rstrip("\n")),
         (f"# klaudit: ignore[KLA101, KLA102,KLA103] x\n{LAUNCH}", f"# klaudit: ignore[KLA101] x\n{LAUNCH}"),
         (f"# noqa # klaudit: ignore[KLA102] é\n{CLEAN}", f"# noqa\n{CLEAN}"),
+        (f"# klaudit: ignore[KLA102] é # noqa: E501\n{CLEAN}", f"# noqa: E501\n{CLEAN}"),
         (
             f"# klaudit: ignore[KLA102] é # klaudit: ignore[KLA101] x\n{LAUNCH}",
             f"# klaudit: ignore[KLA101] x\n{LAUNCH}",

@@ -272,12 +272,22 @@ def test_bytes_that_are_no_text(tmp_path: Path, name: str) -> None:
     assert not [error for error in report.errors if "internal" in error.message]
 
 
+@pytest.mark.parametrize("reason", ["", " --", " ...", "  # noqa: E501", " # type: ignore", ": \u2026"])
+def test_what_is_no_reason(reason: str) -> None:
+    assert verbs(f"# klaudit: ignore[KLA101]{reason}") == [("ignore", frozenset({"KLA101"}), "")]
+
+
+@pytest.mark.parametrize("reason", ["x", "see #12", "核", "# 3 of the list", "a # b"])
+def test_what_is_a_reason(reason: str) -> None:
+    assert verbs(f"# klaudit: ignore[KLA101] {reason}") == [("ignore", frozenset({"KLA101"}), reason)]
+
+
 def verbs(comment: str) -> Sequence[tuple[str, frozenset[str], str]]:
     return [(each.verb, each.rules, each.reason) for each in directives(comment)]
 
 
 def test_several_in_one_comment() -> None:
     assert verbs("# klaudit: ignore[KLA101] one # noqa # klaudit: ignore-file[KLA102]\u2014two") == [
-        ("ignore", frozenset({"KLA101"}), "one # noqa"),
+        ("ignore", frozenset({"KLA101"}), "one"),
         ("ignore-file", frozenset({"KLA102"}), "two"),
     ]
