@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from klaudit.model import Finding, Setup
 from klaudit.reports.html.facets import row
-from klaudit.reports.html.markup import Html, element, joined
+from klaudit.reports.html.markup import Html, element, joined, listed
+from klaudit.reports.html.remainder import is_explained
 from klaudit.reports.html.source import Excerpts
 from klaudit.reports.html.weight_section import figure
 from klaudit.reports.html.weights import Shape
@@ -61,7 +62,9 @@ def _body(
         remark(_fix_label(finding), sentence(finding.fix.title)),
         remark("Confidence", finding.confidence if finding.confidence != "high" else ""),
         remark("Set-up", _links(setups, view)),
-        remark("Rule", element("a", f"About {finding.rule}", href=f"#{finding.rule}")),
+        remark(
+            "Rule", element("a", f"About {finding.rule}", href=f"#{finding.rule}") if is_explained(finding) else None
+        ),
         remark("Fingerprint", element("code", finding.fingerprint) if finding.fingerprint else None),
     )
     if setup is not None and finding.rule.startswith(_OF_GRADIENTS):
@@ -75,19 +78,11 @@ def _fix_label(finding: Finding) -> str:
 
 
 def _links(setups: Mapping[int, Setup], view: View) -> Html | None:
-    shown = list(setups.items())[:_MOST_SETUPS]
+    shown = [_link(at, setup, view) for at, setup in setups.items()][:_MOST_SETUPS]
     more = f" and {len(setups) - len(shown)} more" if len(setups) > len(shown) else None
-    links = (_link(at, setup, view) for at, setup in shown)
-    return joined((*_separated(links), more)) if shown else None
+    return joined((listed(shown), more)) if shown else None
 
 
 def _link(at: int, setup: Setup, view: View) -> Html:
     condition = f" if {sentence(' and '.join(setup.assumes))}" if setup.assumes else ""
     return element("a", view.place(setup.path, setup.span.line, cell=setup.span.cell) + condition, href=f"#s{at + 1}")
-
-
-def _separated(links: Iterable[Html]) -> Iterator[str | Html]:
-    for at, link in enumerate(links):
-        if at:
-            yield ", "
-        yield link

@@ -45,6 +45,11 @@ def joined(children: Iterable[Child]) -> Html:
     return Html("".join(map(_child, children)))
 
 
+def listed(children: Iterable[Html]) -> Html:
+    """Children with commas between them."""
+    return Html(", ".join(children))
+
+
 def raw(words: str) -> Html:
     """What klaudit itself ships as it must stand: a style sheet or a script."""
     return Html(words)

@@ -21,9 +21,14 @@ _BY = {
 
 def rules(findings: Sequence[Finding]) -> Html:
     """What the catalogue says of the rules that were found."""
-    found = dict(sorted({finding.rule: finding.name for finding in findings}.items()))
-    items = [_rule(rule, name) for rule, name in found.items() if catalogue.names().get(name) == rule]
+    found = dict(sorted({finding.rule: finding.name for finding in findings if is_explained(finding)}.items()))
+    items = [_rule(rule, name) for rule, name in found.items()]
     return _section("About the rules", "rules", element("ul", items, class_="rows", role="list")) if items else NOTHING
+
+
+def is_explained(finding: Finding) -> bool:
+    """Whether the catalogue has it."""
+    return catalogue.names().get(finding.name) == finding.rule
 
 
 def withheld(report: Report, view: View) -> Html:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from klaudit.model import Evidence, Finding, Setup, Term
 from klaudit.reports.html.facets import row
-from klaudit.reports.html.markup import Html, element, joined
+from klaudit.reports.html.markup import Html, element, joined, listed
 from klaudit.reports.html.source import Excerpts
 from klaudit.reports.html.weight_section import figure
 from klaudit.reports.html.weights import Shape
@@ -75,8 +75,8 @@ def _what(setup: Setup, view: View) -> str:
 
 
 def _links(findings: Mapping[int, Finding]) -> Html | None:
-    links = [element("a", f"{each.rule} {each.name}", href=f"#f{at + 1}") for at, each in findings.items()]
-    return joined([part for link in links for part in (link, ", ")][:-1]) if links else None
+    links = (element("a", f"{each.rule} {each.name}", href=f"#f{at + 1}") for at, each in findings.items())
+    return listed(links) if findings else None
 
 
 def _terms(setup: Setup) -> Html:

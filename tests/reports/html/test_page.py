@@ -131,6 +131,11 @@ def test_rules_that_were_found_are_explained(report: Report, view: View) -> None
     assert "What to do" in words_of(rule) and "unbounded below" in words_of(rule)
 
 
+def test_a_finding_that_the_catalogue_lacks_links_to_no_explanation(report: Report, view: View) -> None:
+    odd = replace(report, findings=(replace(report.findings[0], rule="KLA999"),))
+    test_nothing_is_loaded(odd, view)
+
+
 def test_script_and_style_sheet_agree_on_how_many_rows_are_laid_out() -> None:
     (step,) = re.findall(r"const STEP = (\d+);", head.asset("script.js"))
     (first_left_out,) = re.findall(r"nth-child\(n \+ (\d+)\)", head.asset("style.css"))
