@@ -214,3 +214,20 @@ def test_evidence_names_lines() -> None:
     code = code.replace("{p}", "x").replace("{q}", "y")
     reasons = {atom.role: atom.reason for formula in result_of(code).formulas for atom in formula.atoms}
     assert "adapter" in reasons["log pi_ref"]
+
+
+def test_a_reference_among_the_results_of_the_policy_is_the_references() -> None:
+    formula = only(
+        """
+class Trainer:
+    def make_experience(self, tokens, scores):
+        both = self.model.infer_logprobs(tokens)
+        both = tree_map(lambda x: x.cpu(), both)
+        log_ratio = both["logprobs"] - both["ref_logprobs"]
+        for kl, score in zip(log_ratio, scores):
+            rewards = self.kl_ctl.value * -kl
+            rewards[-1] += score
+"""
+    )
+    assert (formula.placement, formula.what.estimator) == ("reward", "k1")
+    assert {atom.role for atom in formula.atoms} == {"log pi", "log pi_ref"}

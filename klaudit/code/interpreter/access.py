@@ -14,6 +14,7 @@ from klaudit.code.interpreter.machine import MAX_ARMS, Frame
 from klaudit.code.interpreter.members import Members
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
 from klaudit.code.registries import entries_of
+from klaudit.code.roles import REFERENCE
 from klaudit.code.values import (
     Alternatives,
     ClassObject,
@@ -185,7 +186,7 @@ class Access(Members):
                 return found
         if text.partition(".")[0] in LIBRARIES:
             return Operation(text)
-        return self.from_mailbox(Path(text, name, owner.model, owner.reason, owner.detached), name)
+        return self.from_mailbox(_part_of(owner, text, name), name)
 
     def from_mailbox(self, path: Path, key: str) -> Value:
         """What another function stored under this key, where the key says that it is a KL."""
@@ -222,7 +223,7 @@ class Access(Members):
                 text = f"{owner.text}['{key.value}']"
                 if text in self.heap:
                     return self.heap[text]
-                return self.from_mailbox(Path(text, key.value, owner.model, owner.reason, owner.detached), key.value)
+                return self.from_mailbox(_part_of(owner, text, key.value), key.value)
             return owner
         if isinstance(owner, Alternatives):
             return self.alternatives(
@@ -277,6 +278,13 @@ class Access(Members):
         if isinstance(value, Alternatives):
             return self.alternatives([(condition, self.element(arm)) for condition, arm in value.arms])
         return value if isinstance(value, Node | Path) else Path("<element>", "")
+
+
+def _part_of(owner: Path, text: str, name: str) -> Path:
+    """An attribute or item of something from outside: made by who made the whole, unless its name says that it is the reference's."""
+    if names.is_log_probability(name) and names.holder(name) == REFERENCE:
+        return Path(text, name, None, "", owner.detached)
+    return Path(text, name, owner.model, owner.reason, owner.detached)
 
 
 def _is_cut(piece: ast.Slice) -> bool:
