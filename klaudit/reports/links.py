@@ -1,11 +1,9 @@
-"""Where readers of a report find more, in one place: the addresses that reports may name."""
+"""Where readers of a report find more, in one place: the address that reports may name."""
 
 from __future__ import annotations
 
-HOME = "https://pypi.org/project/klaudit/"
-DOCUMENTATION: str | None = (
-    None  # of the published pages, with a slash at the end; None while they are published nowhere
-)
+# The address of the published pages, with a slash at the end; None while they are published nowhere.
+DOCUMENTATION: str | None = None
 
 
 def rule_page(rule: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from klaudit import __version__
 from klaudit.model import Problem, Report, Withheld
 from klaudit.reports.json_text import Json, dumps
-from klaudit.reports.links import DOCUMENTATION, HOME
+from klaudit.reports.links import DOCUMENTATION
 from klaudit.reports.places import repository_path
 from klaudit.reports.ranking import most_severe_first
 from klaudit.reports.sarif_results import ROOT, Results, artifact
@@ -65,13 +65,14 @@ def _tool(rules: Rules) -> Json:
     driver: dict[str, Json] = {
         "name": "klaudit",
         "version": __version__,
-        "informationUri": DOCUMENTATION or HOME,
         "rules": rules.rows,
         "notifications": [
             {"id": name, "shortDescription": {"text": text}, "defaultConfiguration": {"level": level}}
             for name, (level, text) in _NOTIFICATIONS.items()
         ],
     }
+    if DOCUMENTATION:
+        driver["informationUri"] = DOCUMENTATION
     if _SEMANTIC_VERSION.fullmatch(__version__):
         driver["semanticVersion"] = __version__
     return {"driver": driver}
