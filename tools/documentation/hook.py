@@ -17,22 +17,22 @@ from documentation import command_page, configuration_table, framework_pages, me
 from klaudit.findings import catalogue  # noqa: E402
 from klaudit.frameworks.load import load_frameworks  # noqa: E402
 
-RESULTS = ROOT / "benchmarks" / "results"
+OUTSIDE = {"benchmarks/results": "results", "rules/schema": "schema"}  # folders of the repository -> of the site
 FILLED: dict[str, Callable[[], str]] = {
     "<!-- plots -->": plots.gallery,
     "<!-- bias -->": measured.bias,
     "<!-- keys -->": configuration_table.table_of_keys,
 }
-SECTIONS = {"Rules": "rules/index.md", "Frameworks": "frameworks/index.md"}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The navigation's sections of made pages get their pages."""
-    lists = {
-        "Rules": [{f"{entry.id} {entry.name}": rule_pages.path_of(entry)} for entry in catalogue.load()],
-        "Frameworks": [{each.title: framework_pages.path_of(each)} for each in load_frameworks()],
+    """The sections of the navigation whose pages are made get them: `Rules: rules/index.md` the pages below `rules/` and so on."""
+    sections: dict[str, list[Any]] = {
+        "rules/index.md": [{f"{entry.id} {entry.name}": rule_pages.path_of(entry)} for entry in catalogue.load()],
+        "frameworks/index.md": [{each.title: framework_pages.path_of(each)} for each in load_frameworks()],
+        "results/": [path for path in outside_pages() if path.startswith("results/")],
     }
-    config.nav = list(_filled(config.nav or [], lists))
+    config.nav = list(_filled(config.nav or [], sections))
     return config
 
 
@@ -46,23 +46,34 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     for mark, made in FILLED.items():
         if mark in markdown:
             markdown = markdown.replace(mark, made())
-    return markdown.replace("](../benchmarks/results/", "](results/")  # on disk they lie there, in the site beside
+    for folder, of_site in OUTSIDE.items():  # written pages link to what lies beside docs/ on disk
+        markdown = markdown.replace(f"](../{folder}/", f"]({of_site}/")
+    return markdown
 
 
 def made_pages() -> dict[str, str]:
-    """Markdown by path in the site."""
-    results = {f"results/{file.name}": file.read_text(encoding="utf-8") for file in sorted(RESULTS.glob("*.md"))}
-    return {**rule_pages.pages(), **framework_pages.pages(), "cli.md": command_page.page(), **results}
+    """Markdown, and the schemas of what is written in JSON, by path in the site."""
+    return {**rule_pages.pages(), **framework_pages.pages(), "cli.md": command_page.page(), **outside_pages()}
 
 
-def _filled(items: list[Any], lists: dict[str, list[Any]]) -> Iterator[Any]:
+def outside_pages() -> dict[str, str]:
+    """What lies outside `docs/` and is linked to from there."""
+    files = ((of_site, file) for folder, of_site in OUTSIDE.items() for file in sorted((ROOT / folder).iterdir()))
+    return {
+        f"{of_site}/{file.name}": file.read_text(encoding="utf-8")
+        for of_site, file in files
+        if file.suffix in (".md", ".json")
+    }
+
+
+def _filled(items: list[Any], sections: dict[str, list[Any]]) -> Iterator[Any]:
+    """The items with the pages of their sections; a folder has no page of its own."""
     for item in items:
-        if isinstance(item, dict) and len(item) == 1:
-            ((title, content),) = item.items()
-            if title in lists and content == SECTIONS[title]:
-                yield {title: [content, *lists[title]]}
-                continue
-            if isinstance(content, list):
-                yield {title: list(_filled(content, lists))}
-                continue
-        yield item
+        title, content = next(iter(item.items())) if isinstance(item, dict) else ("", item)
+        if isinstance(content, list):
+            yield {title: list(_filled(content, sections))}
+        elif content in sections:
+            own = [] if content.endswith("/") else [content]
+            yield {title: [*own, *sections[content]]}
+        else:
+            yield item
