@@ -12,11 +12,12 @@ from klaudit.findings.selection import Selection
 from klaudit.gate.silencers import Silencers
 from klaudit.gate.silencing import Suppression
 from klaudit.gate.step import Gate, with_findings
-from klaudit.model import Finding, Report, Severity, Withheld
+from klaudit.model import Finding, Fix, Report, Severity, Withheld
 from klaudit.policy import SEVERITIES
 
 _MOST_SHOWN = 5  # rules of one comment in a message
 _MOST_A_FILE = 1_000
+_REMOVAL = "take it out: `klaudit suppress --remove-unused --write` does"
 
 
 def hold(report: Report, gate: Gate) -> Report:
@@ -116,7 +117,8 @@ class _Unused:
             hint = ""
             if near:
                 hint = f"; the nearest one is on line {min(near, key=lambda line: abs(line - suppression.span.line))}"
-            yield _finding("unused-suppression", suppression, f"no {shown} to suppress here{hint}")
+            message = f"no {shown} to suppress here{hint}"
+            yield _finding("unused-suppression", suppression, message, instead=_REMOVAL)
 
 
 def _without_reason(suppression: Suppression, *, require: bool) -> Iterator[Finding]:
@@ -127,10 +129,13 @@ def _without_reason(suppression: Suppression, *, require: bool) -> Iterator[Find
     if require:
         severity = min(("warning", *(each.severity for each in suppression.suppressed)), key=SEVERITIES.index)
     rules = ", ".join(sorted(directive.rules)[:_MOST_SHOWN])
-    yield _finding("suppression-without-reason", suppression, f"{rules} suppressed without a reason", severity)
+    message = f"{rules} suppressed without a reason"
+    yield _finding("suppression-without-reason", suppression, message, severity, "say why, behind the rules")
 
 
-def _finding(name: str, suppression: Suppression, message: str, severity: Severity | None = None) -> Finding:
+def _finding(
+    name: str, suppression: Suppression, message: str, severity: Severity | None = None, instead: str = ""
+) -> Finding:
     rules = ",".join(each.rule or "?" for each in suppression.directive.names[:_MOST_SHOWN])
     key = f"{suppression.directive.verb}[{rules}]"
-    return finding(name, Draft(suppression.span, message, severity=severity, key=key))
+    return finding(name, Draft(suppression.span, message, severity=severity, key=key, fix=Fix("none", instead)))
