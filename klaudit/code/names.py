@@ -159,6 +159,13 @@ def is_aggregation(identifier: str) -> bool:
     return not _AGGREGATION.isdisjoint(found) and _BAR_AGGREGATION.isdisjoint(found - {"loss"})
 
 
+@lru_cache(maxsize=8192)
+def is_linear_call(dotted: str) -> bool:
+    """A call that was not followed but is linear: an average by its name, or the loss scaling of mixed precision, which is undone."""
+    owner, _, last = dotted.rpartition(".")
+    return is_aggregation(last) or (last == "scale" and "scaler" in words(owner))
+
+
 def speaks_of_kl(identifier: str) -> bool:
     return _has(identifier, frozenset({"kl", "kld", "kls", "kldiv", "divergence"}))
 

@@ -157,3 +157,14 @@ def test_a_version_that_is_told_counts(fork: Fork, tmp_path: Path) -> None:
     fork((ACTOR, RIGHT, WRONG))
     report = scan([str(tmp_path / "tree")], Options(jobs=1, framework_versions={"verl": "0.3.0.post1"}))
     assert of(report, "fsdp.sh")[0].terms[0].coefficient == 0.001
+
+
+def test_a_trainer_that_has_the_method_anew_is_another(fork: Fork) -> None:
+    derived = (
+        "verl/workers/fsdp_workers.py",
+        "from verl.workers.actor import DataParallelPPOActor\n",
+        "from verl.workers.actor import DataParallelPPOActor as Theirs\n\n"
+        "        class DataParallelPPOActor(Theirs):\n            def update_policy(self, batches, optimizer):\n                ours(batches)\n",
+    )
+    setup, _ = of(fork((ACTOR, RIGHT, WRONG), derived), "fsdp.sh")
+    assert setup.terms[0].coefficient == 0.001

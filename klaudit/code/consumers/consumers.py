@@ -22,7 +22,7 @@ from klaudit.code.ties import called, name_of, parts_of, under
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Consumed, Launch
 from klaudit.frameworks.programs import Programs
-from klaudit.model import Placement, Unknown
+from klaudit.model import Placement, Span, Unknown
 from klaudit.readers.source import Source, UnreadableError
 
 MAX_FILES = 40  # analysed in one package
@@ -39,6 +39,7 @@ class TreeCode(Struct, frozen=True):
     def consumed(self, placement: Placement, estimator: str, coefficient: str, ask: Ask) -> Consumed | None:
         """What the code makes of a term with these settings (by their names, empty where there is none); None where that is not known."""
         meanings: dict[_Meaning, tuple[Formula, Variant]] = {}
+        found: set[Span] = set()
         for formula in self.package.tied(placement, estimator, coefficient):
             possible = under(formula, _asked(formula, ask))
             if not possible:
@@ -47,13 +48,14 @@ class TreeCode(Struct, frozen=True):
                 continue
             if not _is_established(formula):
                 return None
+            found.add(formula.span)
             for variant in possible:
                 meaning = _meaning(formula, variant)
                 if meaning is None:
                     return None
                 meanings.setdefault(meaning, (formula, variant))
-        if len(meanings) != 1:
-            return None
+        if len(meanings) != 1 or (len(self.entries) > 1 and len(found) > 1):
+            return None  # of several programs and several formulas nobody knows which serves which
         ((_, gradient, sign), (formula, variant)) = meanings.popitem()
         place = formula.joined or formula.sink
         return Consumed(
@@ -81,6 +83,7 @@ class Package:
         self._analyse = analyse
         self._tied: dict[tuple[Placement, str, str], tuple[Formula, ...]] = {}
         self._results: dict[str, CodeResult | None] = {}
+        self._imports = imports
         self._reach = Reach(self._files, imports)
 
     def tied(self, placement: Placement, estimator: str, coefficient: str) -> tuple[Formula, ...]:
@@ -92,8 +95,10 @@ class Package:
 
     def serves(self, formula: Formula, entries: Iterable[str], ask: Ask) -> bool:
         """Whether a program leads to the formula's function; one that nobody mentions may be reached by a name in a table."""
-        owner = formula.symbol.partition(".")[0]
-        return self._reach.reached(Place(formula.span.path, owner), entries, ask) is not False
+        place = Place(formula.span.path, formula.symbol.partition(".")[0])
+        spans = (formula.span, formula.joined or formula.sink)
+        methods = self._imports.methods_at(place, [span.line for span in spans if span.path == place.path])
+        return self._reach.reached(place, entries, ask, methods) is not False
 
     def _find(self, placement: Placement, estimator: str, coefficient: str) -> Iterator[Formula]:
         words = [name_of(name).encode() for name in (estimator, coefficient) if name_of(name)]

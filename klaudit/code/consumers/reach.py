@@ -31,10 +31,17 @@ class Place(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """A name that leads to another one, where the guards let it."""
+    """A name that leads to another one, where the guards let it.
+
+    `method` is the method that mentions it, for a class; `overrides` are the methods that a class derived from it has anew, None for
+    what is no derived class.  `is_import`: the name is only bound there, for others to import.
+    """
 
     place: Place
     guards: tuple[Guard, ...]
+    method: str = ""
+    overrides: frozenset[str] | None = None
+    is_import: bool = False
 
 
 class Imports:
@@ -51,6 +58,19 @@ class Imports:
         if key not in self._uses:
             self._uses[key] = tuple(self._found(path, place))
         return self._uses[key]
+
+    def methods_at(self, place: Place, lines: Iterable[int]) -> frozenset[str]:
+        """The methods of a class that stand on some lines of its file."""
+        source = self._load(place.path)
+        tree = self._tree(source) if source is not None else None
+        classes = (node for node in tree.body if isinstance(node, ast.ClassDef)) if tree is not None else ()
+        methods = [each for node in classes if node.name == place.name for each in node.body]
+        wanted = tuple(lines)
+        return frozenset(
+            each.name
+            for each in methods
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and any(_covers(each, line) for line in wanted)
+        )
 
     def _found(self, path: str, place: Place) -> Iterator[Use]:
         source = self._load(path)
@@ -83,21 +103,31 @@ class Reach:
         self._imports = imports
         self._uses: dict[Place, tuple[Use, ...]] = {}
 
-    def reached(self, start: Place, entries: Iterable[str], ask: Ask) -> bool | None:
+    def reached(
+        self, start: Place, entries: Iterable[str], ask: Ask, methods: frozenset[str] = frozenset()
+    ) -> bool | None:
         """Whether one of the entry files leads to a name under the settings of a launch, as far as its tests can be told.
 
-        None where nobody mentions the name, so that a registry may lead to it.
+        A class that has one of the methods anew leads nowhere.  None where nobody mentions the name, so that a registry may lead to it.
         """
         wanted = frozenset(entries)
-        seen, waiting = {start}, [start]
+        if start.path in wanted:
+            return True
+        waiting = [(start, methods)]
+        seen = set(waiting)
         while waiting:
-            place = waiting.pop()
-            if place.path in wanted or len(seen) > MAX_NODES:
-                return True
+            place, needed = waiting.pop()
             for use in self.uses(place):
-                if use.place not in seen and allows(use.guards, ask) is not False:
-                    seen.add(use.place)
-                    waiting.append(use.place)
+                if use.overrides is not None and not use.overrides.isdisjoint(needed):
+                    continue
+                same = use.is_import or use.overrides is not None  # the class itself, or one derived from it
+                state = (use.place, needed if same else frozenset(filter(None, (use.method,))))
+                if state in seen or allows(use.guards, ask) is False:
+                    continue
+                if (use.place.path in wanted and not use.is_import) or len(seen) >= MAX_NODES:
+                    return True
+                seen.add(state)
+                waiting.append(state)
         return False if self.uses(start) else None
 
     def uses(self, place: Place) -> tuple[Use, ...]:
@@ -117,6 +147,7 @@ class _Site(Struct, frozen=True):
     definition: ast.stmt | None
     owner: str
     guards: tuple[Guard, ...]
+    method: str
 
 
 class _Bindings(Struct):
@@ -136,21 +167,29 @@ def _uses_in(tree: ast.Module, data: bytes, words: Iterable[bytes], place: Place
     everywhere = bound.setdefault(None, _Bindings({}, {}))
     aliases = {alias.encode() for each in bound.values() for alias in (*each.names, *each.modules)}
     sites += _sites_of([alias for alias in aliases if not any(word in alias for word in words)], tree, data)
-    seen: set[tuple[Place, tuple[int, ...]]] = set()
-    found = [Use(Place(path, name), guards) for name, guards in everywhere.names.items()]
+    seen: set[tuple[Place, tuple[int, ...], str, frozenset[str] | None]] = set()
+    found = [Use(Place(path, name), guards, is_import=True) for name, guards in everywhere.names.items()]
     if path == place.path:
         everywhere.names[place.name] = ()
     for site in sites:
         scopes = [everywhere, bound[site.definition]] if site.definition in bound else [everywhere]
         for scope in scopes:
             found += [
-                Use(Place(path, site.owner), (*guards, *site.guards)) for guards in _mentioned(site, scope, place.name)
+                Use(Place(path, site.owner), (*guards, *site.guards), site.method, _methods(site.statement))
+                for guards in _mentioned(site, scope, place.name)
             ]
     for use in found:
-        key = (use.place, tuple(id(guard.test) for guard in use.guards))
+        key = (use.place, tuple(id(guard.test) for guard in use.guards), use.method, use.overrides)
         if use.place != place and key not in seen:
             seen.add(key)
             yield use
+
+
+def _methods(statement: ast.stmt) -> frozenset[str] | None:
+    """What a class statement, which mentions a name as its base, defines itself."""
+    if not isinstance(statement, ast.ClassDef):
+        return None
+    return frozenset(each.name for each in statement.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 # --- statements by line ------------------------------------------------------------------------------------------------------------------
@@ -190,14 +229,17 @@ def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _inside(statement: ast.stmt, line: int, definition: ast.stmt | None, owner: str) -> Iterator[_Site]:
     guards: tuple[Guard, ...] = ()
+    method = ""
     while True:
         inner = _child(statement, line)
         if inner is None:
             break
+        if statement is definition and isinstance(statement, ast.ClassDef):
+            method = getattr(inner, "name", "")
         if isinstance(statement, ast.If):
             guards = (*guards, Guard(statement.test, inner in statement.body, definition))
         statement = inner
-    yield _Site(statement, tuple(_own_parts(statement)), definition, owner, guards)
+    yield _Site(statement, tuple(_own_parts(statement)), definition, owner, guards, method)
 
 
 def _child(statement: ast.stmt, line: int) -> ast.stmt | None:

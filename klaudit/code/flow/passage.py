@@ -44,4 +44,4 @@ def core(node: Node) -> Node:
 
 def is_aggregation(node: Node) -> bool:
     """An average or a sum over tokens, or a call that its name says is one."""
-    return node.op is Op.REDUCE or (node.op is Op.OPAQUE and names.is_aggregation(node.text.rsplit(".", 1)[-1]))
+    return node.op is Op.REDUCE or (node.op is Op.OPAQUE and names.is_linear_call(node.text))

@@ -235,7 +235,7 @@ def _unfollowed(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
     if is_external(node):
         yield node, passage
         return
-    linear = names.is_aggregation(node.text.rsplit(".", 1)[-1])
+    linear = names.is_linear_call(node.text)
     for arg in node.args:
         if arg.bears_kl:
             yield arg, passage if linear else replace(passage, through_unknown=node.text)
