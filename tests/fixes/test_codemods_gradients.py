@@ -113,6 +113,7 @@ def test_the_penalty_descends_the_kl_afterwards(estimator: str, policy: str, tot
     assert made.content is not None, [each.why for each in made.unchanged]
     assert [each.target for each in made.migrations] == ["k1-in-reward"]
     after = made.content.decode()
+    assert rewritten(after).content is None  # twice is once
 
     without = gradient(code, 0.0)
     penalty_before = (gradient(code, BETA) - without) / BETA

@@ -22,7 +22,7 @@ from klaudit.readers.source import Source, UnreadableError
 # Why a finding about a set-up is left alone, in the text as it is by now; empty where nothing excuses it.
 Excuse: TypeAlias = Callable[[Finding, Setup, Source], str]
 
-_MOST_ROUNDS = 60
+_MOST_ROUNDS = 120
 _IN_LOSS = "k2-in-loss"
 
 
@@ -61,6 +61,7 @@ def rewrite(
     excused: set[tuple[str, int]] = set()
     state = judged(source, load)
     first = state
+    settled = 0
     for _ in range(_MOST_ROUNDS):
         waiting = []
         for place, case in _numbered(state):
@@ -72,8 +73,12 @@ def rewrite(
                 excused.add(place)
             else:
                 waiting.append((place, case))
-        if not waiting:
+        if not waiting and len(steps) == settled:
             break
+        if not waiting:  # what was in the way of one rewrite may have been another's business
+            settled = len(steps)
+            reasons = {place: why for place, why in reasons.items() if place in excused}
+            continue
         place, case = min(waiting, key=lambda each: rank(each[1].finding.name))
         made = mend(Source(source.path, layers.data), case, state, load, request.target)
         if isinstance(made, str):
