@@ -34,7 +34,7 @@ def fork(tmp_path: Path) -> Fork:
         for path, old, new in ((ACTOR, WRONG, RIGHT), *changes):
             text = (root / path).read_text()
             assert old in text
-            (root / path).write_text(text.replace(old, new))
+            (root / path).write_text(text.replace(old, new) if old else new)
         return scan([str(tmp_path / "tree")], Options(jobs=1))
 
     return scanned
@@ -167,4 +167,22 @@ def test_a_trainer_that_has_the_method_anew_is_another(fork: Fork) -> None:
         "        class DataParallelPPOActor(Theirs):\n            def update_policy(self, batches, optimizer):\n                ours(batches)\n",
     )
     setup, _ = of(fork((ACTOR, RIGHT, WRONG), derived), "fsdp.sh")
+    assert setup.terms[0].coefficient == 0.001
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if c.a == 1:\n    x = 1\n" + "elif c.a == 2:\n    from verl.workers import fsdp_workers\n" * 400,
+        "ActorRolloutRefWorker = " + ".".join(["fsdp_workers"] * 500),
+        "ActorRolloutRefWorker" + "(" * 20_000,
+        "\n".join(
+            f"def f{at}():\n    from verl.workers.fsdp_workers import ActorRolloutRefWorker\n    return f{at + 1}()"
+            for at in range(500)
+        ),
+        "ActorRolloutRefWorker = \0",
+    ],
+)
+def test_hostile_files_on_the_way(fork: Fork, tmp_path: Path, text: str) -> None:
+    setup, _ = of(fork(("verl/workers/__init__.py", "", text)), "fsdp.sh")
     assert setup.terms[0].coefficient == 0.001

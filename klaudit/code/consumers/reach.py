@@ -219,10 +219,11 @@ def _sites(tree: ast.Module, line: int) -> Iterator[_Site]:
 
 def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Top-level statements, those below `if` and `try` included."""
-    for statement in body:
+    waiting = list(body)
+    while waiting:
+        statement = waiting.pop()
         if isinstance(statement, ast.If | ast.Try):
-            for inner in _blocks(statement):
-                yield from _top_level(inner)
+            waiting += [inner for block in _blocks(statement) for inner in block]
         else:
             yield statement
 
@@ -331,6 +332,15 @@ def _mentioned(site: _Site, bound: _Bindings, name: str) -> Iterator[tuple[Guard
             if isinstance(node, ast.Name) and node.id in bound.names and isinstance(node.ctx, ast.Load):
                 yield bound.names[node.id]
             elif isinstance(node, ast.Attribute) and node.attr == name and bound.modules:
-                owner = ast.unparse(node.value)
+                owner = _dotted(node.value)
                 if owner in bound.modules:
                     yield bound.modules[owner]
+
+
+def _dotted(expression: ast.expr) -> str:
+    """`package.module` as it is written; empty for what is no such path."""
+    parts: list[str] = []
+    while isinstance(expression, ast.Attribute):
+        parts.append(expression.attr)
+        expression = expression.value
+    return ".".join(reversed([*parts, expression.id])) if isinstance(expression, ast.Name) else ""
