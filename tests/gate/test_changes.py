@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from klaudit import engine
 from klaudit.cli import main
+from klaudit.configuration import Options
 from klaudit.discover import history
 from klaudit.discover.history import RevisionError
 from klaudit.gate.baseline_file import row_of, write
@@ -473,6 +479,32 @@ def test_a_listed_old_one_makes_no_room_for_a_new_one(repository: Repository) ->
     report = repository.scan(baseline="b.json", diff_base="HEAD")
     assert [each.by for each in report.withheld] == ["baseline"]
     assert len(report.findings) == 1
+
+
+# --- processes ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="processes are looked up in /proc")
+def test_workers_read_the_commit_for_themselves_and_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr(engine, "_POOL_PAYS", 0.0)
+    repository = Repository(tmp_path / "repository", {f"{number}.sh": LAUNCH for number in range(12)})
+    repository.write({f"{number}.sh": "\n" + LAUNCH for number in range(12)} | {"new.sh": LAUNCH})
+    report = engine.scan([str(repository.root)], Options(jobs=3, file_timeout=50.0, diff_base="HEAD"))
+    assert places(report.findings) == [f"new.sh:3 {K3}"]
+    assert not list(scratch.iterdir())
+    time.sleep(0.2)  # what has been told to end may still be listed
+    assert not [line for line in command_lines() if bytes(scratch) in line]
+
+
+def command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            yield path.read_bytes()
 
 
 # --- nothing is run -------------------------------------------------------------------------------------------------------------------
