@@ -301,7 +301,7 @@ def _term(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | N
     evidence = [effective.evidence() for effective in (*switches, estimator, coefficient) if effective is not None]
     if gradient_case is not None and gradient_case.why:
         evidence.append(Evidence("gradient", gradient, "default", None, None, None, gradient_case.why))
-    facts = [case.why for case in rule.facts if resolution.first((case,))[1]]
+    facts = [case.why for case in rule.facts if row == known_row and resolution.first((case,))[1]]
     if consumed is not None:
         sentence = f"{_chosen(estimator, coefficient)} {consumed.told(rule.placement)}"
         for span in (consumed.formula, consumed.joined):

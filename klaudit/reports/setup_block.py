@@ -156,6 +156,8 @@ def _remarks(term: Term, view: View) -> Iterator[str]:
     if term.normalised_by_group_std:
         yield f"{name} is divided by the group's standard deviation, which cancels its coefficient"
     yield from term.facts
+    if view.verbose:
+        yield from (each.note for each in term.evidence if is_step(each) and each.note)
 
 
 def _evidence(setup: Setup, view: View) -> list[Evidence]:
