@@ -6,9 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from klaudit.code.result import Formula
+from klaudit.fixes.codemods import coefficients
 from klaudit.fixes.codemods.joint import Joint, Steps, leads_to, steps
 from klaudit.fixes.codemods.leftovers import leftovers
 from klaudit.fixes.codemods.names import Names, free_names
+from klaudit.fixes.codemods.placing import Place, parsed
 from klaudit.fixes.codemods.policy_term import PolicyTerm, Use, is_advantage, policy_term
 from klaudit.fixes.codemods.proposal import CannotMendError, Promise, Proposal
 from klaudit.fixes.codemods.ratio import LogRatio, log_ratio
@@ -32,19 +34,17 @@ class NoAdvantageError(CannotMendError):
 
 def to_reward(code: Code, formula: Formula, *, is_weighted: bool = False) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason, NoAdvantageError where no advantage is in reach, CannotEditError."""
-    if code.at(formula.joined) is None:
+    joined = code.at(formula.joined)
+    if joined is None:
         if formula.standalone:
             raise NoAdvantageError("no advantage or reward is in reach: the penalty is all of this loss")
         raise CannotMendError("the penalty joins the policy term in another file")
-    names = Names(code, code.function(code.at(formula.joined)))  # type: ignore[arg-type]
+    names = Names(code, code.function(joined))
     joint = Joint.of(code, names, formula)
     guess = log_ratio(code, formula)
     reasons: list[CannotMendError] = []
-    for ratio in (
-        guess,
-        guess.turned(),
-    ):  # which of the two is the policy's is seen by what the advantage is multiplied with
-        try:
+    for ratio in (guess, guess.turned()):
+        try:  # which of the two is the policy's is seen by what the advantage is multiplied with
             term = policy_term(code, names, joint, ratio)
             if term is not None:
                 yield _Move(code, names, formula, joint, ratio, term).proposal(keeps_coefficient=not is_weighted)
@@ -83,22 +83,24 @@ class _Move:
                 "the policy term is averaged or weighted otherwise than the penalty, so that inside the advantage its coefficient would "
                 f"mean something else: `{_shown(self._term.way)}` beside `{_shown(way)}`"
             )
-        target = self._statement()
-        guards = self._guards(target)
-        coefficient = self._coefficient(way)
-        penalty = self._available(target, guards, coefficient)
+        self._check_names(way)
+        place = Place(self._code, self._names, self._joint, self._ratio, self._term.uses)
+        target = place.statement
+        coefficient = coefficients.written(self._code, way)
+        penalty = place.log_ratio(coefficient)
         name, is_fresh = self._name(target)
-        lines = self._lines(name, is_fresh, guards, coefficient, penalty)
-        edits = [self._code.insert_before(target, lines)]
+        edits = [self._code.insert_before(target, self._lines(name, is_fresh, place.guards, coefficient, penalty))]
         if name != self._code.text(self._first.whole):
             edits += [self._code.replace(node, name) for node in self._taken(target)]
-        edits += self._removal(free_names(_parsed(f"{coefficient}({penalty})")))
+        edits += self._removal(free_names(parsed(f"{coefficient}({penalty})")))
         beta = coefficient.removesuffix(" * ")
         return Proposal(
             target=TARGET,
             title=f"deduct {f'{beta} * ' if beta else ''}k1, detached, from {name} and take the penalty out of the loss",
             edits=tuple(edits),
-            promise=Promise("reward", "k1", is_unbiased=True, keeps_coefficient=keeps_coefficient, inside=_number(way)),
+            promise=Promise(
+                "reward", "k1", is_unbiased=True, keeps_coefficient=keeps_coefficient, inside=coefficients.number(way)
+            ),
             notes=(_PER_TOKEN, _CLIPPED, _KEPT),
         )
 
@@ -124,56 +126,17 @@ class _Move:
                 "maximised"
             )
 
+    def _check_names(self, way: Steps) -> None:
+        """Averages that read alike must be of the same masks."""
+        for text in way.around:
+            for name in free_names(parsed(text)) - {"_"}:
+                if self._names.changes_between(name, self._term.way.at, way.at):
+                    raise CannotMendError(f"`{name}` changes between the policy term and the penalty")
+
     def _sign_of_rest(self) -> int:
         return -1 if self._joint.is_first and isinstance(self._joint.node.op, ast.Sub) else 1
 
-    # --- where ------------------------------------------------------------------------------------------------------------------
-
-    def _statement(self) -> ast.stmt:
-        """The first statement that takes the advantage, in a block that the others stand in as well."""
-        code, statements = self._code, [use.statement for use in self._term.uses]
-        first = min(statements, key=lambda each: code.extent(each)[0])
-        while not all(self._names.encloses(first, each) for each in statements):
-            above = code.parents[first]
-            if not isinstance(above, ast.stmt) or above is self._names.function:
-                raise CannotMendError("the advantage is taken in places of which none stands above the others")
-            first = above
-        if not self._is_elsewhere_only_when(first):
-            raise CannotMendError("the policy term is computed in a branch or loop that the penalty stands outside of")
-        return first
-
-    def _is_elsewhere_only_when(self, place: ast.stmt) -> bool:
-        """Whatever encloses the policy term encloses the penalty too, so that nothing is left without one."""
-        around = {id(each) for each in self._code.ancestors(self._joint.statement)}
-        for above in self._code.ancestors(place):
-            if above is self._names.function:
-                break
-            if id(above) not in around and not isinstance(above, ast.With | ast.AsyncWith):
-                return False
-        return True
-
-    def _guards(self, place: ast.stmt) -> list[str]:
-        """Tests under which the penalty is in force and that do not hold for the policy term already."""
-        code, around = self._code, {id(each) for each in self._code.ancestors(place)}
-        guards: dict[str, None] = {}
-        for statement in (self._joint.statement, code.statement(self._ratio.node)):
-            inner: ast.AST = statement
-            for above in code.ancestors(statement):
-                if above is self._names.function or id(above) in around:
-                    break
-                if isinstance(above, ast.If):
-                    guards[code.text(above.test) if inner in above.body else f"not ({code.text(above.test)})"] = None
-                elif not isinstance(above, ast.With | ast.AsyncWith):
-                    raise CannotMendError(
-                        "the penalty is added in a loop or a try that the policy term stands outside of"
-                    )
-                inner = above
-        for guard in guards:
-            if "\n" in guard or any(
-                isinstance(n, ast.NamedExpr | ast.Await | ast.Yield) for n in ast.walk(_parsed(guard))
-            ):
-                raise CannotMendError("the condition of the penalty cannot be said a second time")
-        return list(reversed(guards))
+    # --- the advantage ----------------------------------------------------------------------------------------------------------
 
     def _name(self, place: ast.stmt) -> tuple[str, bool]:
         """The name that the policy term takes afterwards, and whether it is a new one.
@@ -219,46 +182,7 @@ class _Move:
         binding = self._names.definition(name, place)
         return bool(loops) and (binding is None or not self._code.contains(loops[0], binding.statement))
 
-    # --- what -------------------------------------------------------------------------------------------------------------------
-
-    def _coefficient(self, way: Steps) -> str:
-        """`beta * `, `beta / n * `, empty for 1."""
-        text = ""
-        for node, divides in way.coefficients:
-            operand = self._code.operand(node)
-            if divides:
-                text = f"{text or '1'} / {operand}"
-            else:
-                text = f"{text} * {operand}" if text else operand
-        return f"{text} * " if text else ""
-
-    def _available(self, place: ast.stmt, guards: list[str], coefficient: str) -> str:
-        """log pi - log pi_ref as it can be written at a place.  Raises CannotMendError where something is not known there yet."""
-        given = self._names.given_at(place, frozenset(ast.unparse(_parsed(guard)) for guard in guards))
-        formula = self._code.statement(self._ratio.node)
-        for text in (*guards, *((coefficient + "1",) if coefficient else ())):
-            for name in sorted(free_names(_parsed(text))):
-                self._check_given(name, place, given, self._joint.statement)
-        sides = [self._written(each, place, given, formula) for each in (self._ratio.policy, self._ratio.reference)]
-        return " - ".join(side + self._ratio.cast for side in sides)
-
-    def _written(self, node: ast.expr, place: ast.stmt, given: frozenset[str], origin: ast.stmt) -> str:
-        """An expression, or what its name stands for where that is set only later and has no effects."""
-        binding = self._names.definition(node.id, origin) if isinstance(node, ast.Name) else None
-        is_late = isinstance(node, ast.Name) and self._names.bindings(node.id) and node.id not in given
-        if is_late and binding is not None and binding.value is not None and _is_lookup(binding.value):
-            for name in sorted(free_names(binding.value)):
-                self._check_given(name, place, given, binding.statement)
-            return self._code.operand(binding.value)
-        for name in sorted(free_names(node)):
-            self._check_given(name, place, given, origin)
-        return self._code.operand(node)
-
-    def _check_given(self, name: str, place: ast.stmt, given: frozenset[str], origin: ast.stmt) -> None:
-        if self._names.bindings(name) and name not in given:
-            raise CannotMendError(f"`{name}` is set only after the advantage has been used")
-        if self._names.changes_between(name, place, origin):
-            raise CannotMendError(f"`{name}` changes between the policy term and the penalty")
+    # --- the text ---------------------------------------------------------------------------------------------------------------
 
     def _lines(self, name: str, is_fresh: bool, guards: list[str], coefficient: str, penalty: str) -> list[str]:
         whole = " ".join(self._code.text(self._first.whole).split())
@@ -290,51 +214,11 @@ def _outermost(code: Code, statements: list[ast.stmt]) -> list[ast.stmt]:
     return list(dict.fromkeys(gone))
 
 
-def _number(way: Steps) -> float:
-    """What the numbers among the coefficients make together."""
-    total = 1.0
-    for node, divides in way.coefficients:
-        value = _value(node)
-        total = total / value if divides and value else total * value
-    return total
-
-
-def _value(node: ast.expr) -> float:
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            return abs(float(value))
-        case ast.UnaryOp(operand=inner):
-            return _value(inner)
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _value(left) * _value(right)
-        case ast.BinOp(left=left, op=ast.Div(), right=right) if _value(right):
-            return _value(left) / _value(right)
-    return 1.0
-
-
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
-
-
 def _identifier(node: ast.expr) -> str:
     match node:
         case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
             return name
     return node.id if isinstance(node, ast.Name) else "advantage"
-
-
-def _is_lookup(node: ast.expr) -> bool:
-    """Reading it a second time gives the same: keys, attributes, `.get("key")` of plain objects."""
-    match node:
-        case ast.Name() | ast.Constant():
-            return True
-        case ast.Attribute(value=value):
-            return _is_lookup(value)
-        case ast.Subscript(value=value, slice=key):
-            return _is_lookup(value) and isinstance(key, ast.Constant | ast.Name)
-        case ast.Call(func=ast.Attribute(value=value, attr="get"), args=args, keywords=[]):
-            return _is_lookup(value) and all(isinstance(each, ast.Constant) for each in args)
-    return False
 
 
 def _shown(way: Steps) -> str:
