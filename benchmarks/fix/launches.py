@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ class HydraPrograms:
             folder, name, overrides = self._arguments(tree, script, module, words)
             GlobalHydra.instance().clear()
             try:
-                with initialize_config_dir(str((tree / folder).resolve()), version_base=None):
+                with _working_in(tree), initialize_config_dir(str((tree / folder).resolve()), version_base=None):
                     config = OmegaConf.to_container(compose(name, overrides=overrides), resolve=False)
                 found.append(Launched(script, module, dict(flat(config))))
             except Exception as error:  # Hydra's refusal is part of the truth
@@ -128,6 +130,17 @@ class FlagPrograms:
 
     def _program(self, argv: Sequence[str]) -> int | None:
         return next((at for at, word in enumerate(argv) if re.search(self.program, word)), None)
+
+
+@contextmanager
+def _working_in(tree: Path) -> Iterator[None]:
+    """Entries of `hydra.searchpath` may be relative to it."""
+    here = Path.cwd()
+    os.chdir(tree)
+    try:
+        yield
+    finally:
+        os.chdir(here)
 
 
 def flat(node: Any, name: str = "") -> Iterator[tuple[str, Any]]:
