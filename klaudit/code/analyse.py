@@ -19,6 +19,7 @@ from klaudit.model import Problem, Span
 from klaudit.readers.source import Source, UnreadableError
 
 MAX_NESTED = 4  # functions inside functions
+MAX_ROOTS = 2_000  # functions of one file that are read from their own parameters; generated files have more
 MAX_FUNCTIONS = 400  # run in one file, nested ones included
 MAX_STEPS_A_FILE = 60_000  # expressions evaluated for all of them; the largest trainers take 9,000
 LEAST_STEPS = 1_500  # what a function gets after others have used that up
@@ -58,15 +59,19 @@ class _Analysis:
         module = self.program.main
         screened = screen(module) if self.prefilter else everything(module)
         known: dict[FunctionInfo, frozenset[str]] = {}
-        for info in screened.direct:
+        if len(screened.direct) + len(screened.passing) > MAX_ROOTS:
+            reason = f"more than {MAX_ROOTS} functions that may matter: the rest was not analysed"
+            self.problems.append(Problem(module.source.path, None, reason))
+        direct = screened.direct[:MAX_ROOTS]
+        for info in direct:
             self._function(info)
             known[info] = frozenset(self.mailbox)
-        for info in screened.direct:
+        for info in direct:
             if _reads(self.mailbox.keys() - known[info], info):
                 self._function(info)
         if screened.top_level:
             self._top_level(list(screened.top_level))
-        for info in screened.passing:
+        for info in screened.passing[: MAX_ROOTS - len(direct)]:
             if self._passes_on(info, module):
                 self._function(info)
         return CodeResult(module.source.path, tuple(_distinct(self.found)), tuple(self.problems))
@@ -151,12 +156,14 @@ def _distinct(found: list[Formula]) -> list[Formula]:
         return use[formula.placement], not formula.attached, order[formula.confidence], not _is_tied(formula)
 
     best: dict[tuple[object, ...], Formula] = {}
+    taken: set[tuple[object, ...]] = set()
     for formula in sorted(_without_callers(found), key=rank):
         decided = use[formula.placement] == 0
         place = (formula.span.start, formula.span.end, formula.home.start)
         key = (*place, formula.placement if decided else "", formula.detached and formula.placement == "loss")
-        if not decided and any(other[:3] == place for other in best):
+        if not decided and place in taken:
             continue
+        taken.add(place)
         best.setdefault(key, formula)
     return sorted(best.values(), key=lambda formula: (formula.span.start, formula.home.start, formula.placement))
 
@@ -184,8 +191,7 @@ def _is_called(info: FunctionInfo, module: Module) -> bool:
     """Some code of the file calls or hands on the function."""
     name = info.name.encode()
     start, end = module.extent(info.syntax)
-    outside = module.source.data[:start] + b"\n" + module.source.data[end:]
-    return name in outside
+    return module.source.data.find(name, 0, start) >= 0 or module.source.data.find(name, end) >= 0
 
 
 def _mentions_kl(info: FunctionInfo) -> bool:

@@ -169,3 +169,13 @@ if sys.version_info >= (3, 11):
 @pytest.mark.parametrize("name", NEWER)
 def test_grammar_of_any_version(name: str) -> None:
     assert rules_of(NEWER[name] + GOOD) == ["KLA101"]
+
+
+def test_thousands_of_functions_that_call_each_other() -> None:
+    count = 15_000
+    functions = "".join(
+        f"def f{at}(logp, ref_logp):\n    kl = f{(at + 1) % count}(logp, ref_logp)\n    return kl + logp - ref_logp\n"
+        for at in range(count)
+    )
+    result = _timed(functions.encode())
+    assert any("the rest was not analysed" in problem.message for problem in result.problems)
