@@ -130,6 +130,8 @@ class Access(Members):
         return table
 
     def attribute(self, owner: Value, name: str, frame: Frame, syntax: ast.expr) -> Value:
+        if _is_of_super(syntax) and (inherited := self._inherited(name, frame)) is not None:
+            return Closure(inherited, receiver=frame.receiver)
         if isinstance(owner, Node):
             if name == "data":
                 return self.graph.make(Op.DETACH, (owner,), self.site(syntax, frame))
@@ -168,6 +170,15 @@ class Access(Members):
         if isinstance(owner, Distribution) and name == "logits":
             return owner.logits
         return Operation(name, owner)
+
+    def _inherited(self, name: str, frame: Frame) -> FunctionInfo | None:
+        """The method of that name of the nearest base class whose code is in the tree."""
+        inside = frame.info.inside if frame.info is not None else None
+        for base in inside.bases if inside is not None else ():
+            found = self.program.class_named(inside.module, base) if inside is not None else None
+            if found is not None and found is not inside and (method := self.program.method(found, name)) is not None:
+                return method
+        return None
 
     def _attribute_of_path(self, owner: Path, name: str, frame: Frame) -> Value:
         text = f"{owner.text}.{name}"
@@ -278,6 +289,12 @@ class Access(Members):
         if isinstance(value, Alternatives):
             return self.alternatives([(condition, self.element(arm)) for condition, arm in value.arms])
         return value if isinstance(value, Node | Path) else Path("<element>", "")
+
+
+def _is_of_super(syntax: ast.expr) -> bool:
+    """`super().name`"""
+    call = syntax.value if isinstance(syntax, ast.Attribute) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "super"
 
 
 def _part_of(owner: Path, text: str, name: str) -> Path:

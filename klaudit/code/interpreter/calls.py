@@ -33,6 +33,7 @@ _BUILTINS = names.vocabulary(
     iter next bool str any all hasattr set
     """
 )
+_WRAPPERS = frozenset({"vmap", "jit", "compile"})  # of a function: what it computes stays the same
 _DISTRIBUTIONS = frozenset({"Categorical", "OneHotCategorical"})
 
 
@@ -148,6 +149,8 @@ class Calls(Following):
                 return special
         elif name == "partial":
             return self.partial(arguments)
+        elif name in _WRAPPERS and arguments.positional and isinstance(arguments.positional[0], Closure | Imported):
+            return self.partial(Arguments(arguments.positional[:1], {}))
         elif name in COPIES_BY_VALUE and arguments.positional:
             source = arguments.positional[1 if name.startswith("full") and len(arguments.positional) > 1 else 0]
             return self.graph.make(Op.DETACH, (self.as_node(source),), self.site(syntax, frame))
