@@ -48,7 +48,7 @@ def change(
         return None
     if recipe.impossible:
         return Impossible(recipe.impossible)
-    if target != "no-kl" and (broken := broken_code(resolution)) is not None:
+    if target != "no-kl" and (broken := broken_code(resolution, target)) is not None:
         return Impossible(f"the code in the tree is to be mended first: the penalty {broken}")
     write: dict[str, Plain] = {}
     remove = [resolution[id].name for id in recipe.remove if resolution[id].setting is not None]
@@ -93,9 +93,14 @@ def _change_class(
     remove += [name for name in dropped if given(name)]
 
 
-def broken_code(resolution: Resolution) -> str | None:
-    """What is wrong with the code that an active term runs, where no setting mends it: new settings would be read by the same code."""
+def broken_code(resolution: Resolution, target: str = "") -> str | None:
+    """What is wrong with the code that an active term runs, where no setting mends it: new settings would be read by the same code.
+
+    A loss that loses its gradient is left behind by a penalty that moves into the reward.
+    """
     for state in resolution.terms:
+        if target == "k1-in-reward" and state.term.placement == "loss" and state.term.verdict == "no-gradient":
+            continue
         if state.term.active is not False and state.is_broken and state.consumed is not None:
             return state.consumed.told(state.term.placement)
     return None
