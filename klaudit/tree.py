@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from contextlib import suppress
 from pathlib import Path
 
 from klaudit.readers.source import Source
@@ -110,7 +111,8 @@ class Tree:
                     for entry in entries:
                         if entry.is_symlink() and self._inside(posixpath.join(folder, entry.name)) is None:
                             continue
-                        (folders if entry.is_dir() else files if entry.is_file() else set()).add(entry.name)
+                        with suppress(OSError):  # a link that leads round in a circle
+                            (folders if entry.is_dir() else files if entry.is_file() else set()).add(entry.name)
             except OSError:
                 pass  # absent or unreadable: nothing to find there
             self._listings[folder] = (frozenset(files), frozenset(folders))

@@ -79,13 +79,10 @@ class CommitTree(Tree):
         entry = self._entries.get(real)
         if entry is not None and entry.kind == "file":
             files.add(name)
-        elif real in self._names or real == ".":
+        elif real == "." or self._is_folder(real):
             folders.add(name)
-        elif self._is_ignored(real):
-            if self._disk.is_file(real):
-                files.add(name)
-            elif self._disk.is_folder(real):
-                folders.add(name)
+        elif self._is_ignored(real) and self._disk.is_file(real):
+            files.add(name)
 
     @cached_property
     def _names(self) -> Mapping[str, set[str]]:
@@ -109,7 +106,7 @@ class CommitTree(Tree):
         while todo:
             part = todo.pop()
             if part == "..":
-                if not done:
+                if not done or not self._is_folder("/".join(done)):
                     return None
                 done.pop()
                 continue
@@ -127,6 +124,9 @@ class CommitTree(Tree):
             done.pop()
             todo += [step for step in reversed(target.split("/")) if step not in ("", ".")]
         return "/".join(done) or "."
+
+    def _is_folder(self, real: str) -> bool:
+        return real in self._names or (self._is_ignored(real) and self._disk.is_folder(real))
 
     # --- what no commit has -----------------------------------------------------------------------------------------------------------
 
