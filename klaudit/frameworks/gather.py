@@ -16,6 +16,7 @@ from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch, excepts, fits
 from klaudit.frameworks.rules import Framework, NeverExisted
+from klaudit.frameworks.sourced import Sourced
 from klaudit.frameworks.systems.dotlist import typed
 from klaudit.frameworks.systems.keys import dotted_keys, read_keys
 from klaudit.model import Problem
@@ -64,6 +65,7 @@ class Gatherer:
         self._classes = Classes(tree, self.programs, index)
         self._configurer = Configurer(tree, detector, self.programs, self._classes)
         self._may_matter = may_matter
+        self._sourced = Sourced(tree, files, may_matter)
         self._readers: dict[str, bool] = {}  # programs, and whether they name a class that reads settings
 
     def gather(self, path: str) -> Gathered:
@@ -87,7 +89,12 @@ class Gatherer:
         return gathered
 
     def may_start(self, path: str, data: bytes) -> bool:
-        """Whether a text that holds no word of any rule names a program of the tree that does: `python train.py --beta 0.1`."""
+        """Whether a text that holds no word of any rule names a program or script of the tree that does.
+
+        `python train.py --beta 0.1`, `source lib.sh`.
+        """
+        if self._sourced.may_matter(data, path):
+            return True
         return any(self._reads_settings(program) for program in self.programs.named_in(data, path))
 
     def _reads_settings(self, program: str) -> bool:

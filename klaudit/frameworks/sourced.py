@@ -1,0 +1,61 @@
+"""Scripts that a script runs as its own text (`source lib.sh`): what stands in them stands in it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from klaudit.tree import TooLargeError, Tree
+
+_MOST = 50  # scripts on the way: nobody writes longer chains
+_SOURCES = re.compile(rb"(?:^|[;&|{(]|\b(?:then|do|else))[ \t]*(?:source|\.)[ \t]+[\"']?([^\s;&|)\"']{1,400})", re.MULTILINE)
+
+
+class Sourced:
+    """`files` are those of the tree; `may_matter` says of a text whether it holds a word that a rule looks for."""
+
+    def __init__(self, tree: Tree, files: Iterable[str], may_matter: Callable[[bytes], bool]) -> None:
+        self._tree = tree
+        self._may_matter = may_matter
+        self._by_name: dict[str, list[str]] = {}
+        for path in files:
+            if not path.endswith((".py", ".json", ".yaml", ".yml", ".toml", ".ipynb", ".md")):
+                self._by_name.setdefault(posixpath.basename(path), []).append(path)
+        self._known: dict[str, bool] = {}
+
+    def may_matter(self, data: bytes, near: str) -> bool:
+        """Whether a script that the text sources, or one that this sources in turn, may matter.  Read as bytes, before any parsing."""
+        if b"source" not in data and b". " not in data and b".\t" not in data:
+            return False
+        seen: set[str] = set()
+        pending = list(self._named_in(data, near))
+        while pending and len(seen) < _MOST:
+            path = pending.pop()
+            if path in seen:
+                continue
+            seen.add(path)
+            sourced = self._data(path)
+            if sourced is not None:
+                if self._holds_a_word(path, sourced):
+                    return True
+                pending += self._named_in(sourced, path)
+        return False
+
+    def _holds_a_word(self, path: str, data: bytes) -> bool:
+        if path not in self._known:
+            self._known[path] = self._may_matter(data)
+        return self._known[path]
+
+    def _named_in(self, data: bytes, near: str) -> Iterator[str]:
+        for name in sorted({os.fsdecode(posixpath.basename(match[1])) for match in _SOURCES.finditer(data)}):
+            beside = posixpath.join(posixpath.dirname(near), name)
+            yield from self._by_name.get(name) or ([beside] if name and self._tree.is_file(beside) else [])
+
+    def _data(self, path: str) -> bytes | None:
+        try:
+            source = self._tree.source(path)
+        except (OSError, TooLargeError):
+            return None
+        return None if source is None else source.data
