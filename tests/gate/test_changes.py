@@ -154,6 +154,17 @@ def test_a_sourced_script_that_switches_a_penalty_on_counts(tmp_path: Path) -> N
     assert repository.new() == [f"run.sh:2 {K3}"]
 
 
+def test_a_base_configuration_that_flips_a_launch_elsewhere_counts(tmp_path: Path) -> None:
+    base = "actor_rollout_ref:\n  actor:\n    use_kl_loss: false\n    kl_loss_type: low_var_kl\nalgorithm:\n  adv_estimator: grpo\n"
+    run = 'python3 -m verl.trainer.main_ppo --config-path="$PWD/conf" --config-name=base trainer.nnodes=1\n'
+    repository = Repository(tmp_path, {"conf/base.yaml": base, "run.sh": run, "old.sh": LAUNCH})
+    repository.write({"conf/base.yaml": "# a note\n" + base})
+    assert repository.new() == []
+    repository.write({"conf/base.yaml": base.replace("false", "true")})
+    assert repository.new() == [f"conf/base.yaml:3 {K3}", f"run.sh:1 {K3}"]
+    assert repository.new("HEAD", "run.sh") == [f"run.sh:1 {K3}"]
+
+
 def test_a_pin_that_changes_the_verdict_counts(tmp_path: Path) -> None:
     call = "from trl import GRPOConfig\nconfig = GRPOConfig(learning_rate=1e-6)\n"
     repository = Repository(tmp_path, {"train.py": call, "requirements.txt": "trl==1.0.0\n"})
