@@ -186,3 +186,34 @@ def test_a_trainer_that_has_the_method_anew_is_another(fork: Fork) -> None:
 def test_hostile_files_on_the_way(fork: Fork, tmp_path: Path, text: str) -> None:
     setup, _ = of(fork(("verl/workers/__init__.py", "", text)), "fsdp.sh")
     assert setup.terms[0].coefficient == 0.001
+
+
+MAIN = "verl/trainer/main_ppo.py"
+PATH_OF_STRATEGY = "config.actor_rollout_ref.actor.strategy"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            f'if {PATH_OF_STRATEGY} == "fsdp"',
+            'strategy = config.actor_rollout_ref.actor.get("strategy", "x")\n    if strategy == "fsdp"',
+        ),
+        (f'if {PATH_OF_STRATEGY} == "fsdp"', f'if {PATH_OF_STRATEGY} in {{"fsdp", "fsdp2"}}'),
+        (
+            f'if {PATH_OF_STRATEGY} == "fsdp"',
+            f'if not ({PATH_OF_STRATEGY} == "megatron" or config["actor_rollout_ref"]["actor"]["strategy"] is None)',
+        ),
+        ("def main(", 'def other(strategy):\n    strategy = "megatron"\n\n\ndef main('),
+    ],
+)
+def test_tests_on_the_way_are_evaluated(fork: Fork, old: str, new: str) -> None:
+    report = fork((ACTOR, RIGHT, WRONG), (MAIN, old, new))
+    assert of(report, "fsdp.sh")[0].terms[0].coefficient == -0.001
+    assert of(report, "megatron.sh")[0].terms[0].coefficient == 0.001
+
+
+def test_a_test_that_nobody_can_tell_leaves_both_open(fork: Fork) -> None:
+    report = fork((ACTOR, RIGHT, WRONG), (MAIN, f'{PATH_OF_STRATEGY} == "fsdp"', "ours(config)"))
+    assert of(report, "megatron.sh")[0].terms[0].coefficient == 0.001
+    assert of(report, "fsdp.sh")[0].terms[0].coefficient == -0.001  # the other branch is shut by its own test

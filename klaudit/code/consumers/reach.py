@@ -186,10 +186,23 @@ def _uses_in(tree: ast.Module, data: bytes, words: Iterable[bytes], place: Place
 
 
 def _methods(statement: ast.stmt) -> frozenset[str] | None:
-    """What a class statement, which mentions a name as its base, defines itself."""
+    """What a class statement, which mentions a name as its base, defines instead of the base; what calls that as well is no such thing."""
     if not isinstance(statement, ast.ClassDef):
         return None
-    return frozenset(each.name for each in statement.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    functions = (each for each in statement.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(each.name for each in functions if not _calls_super(each))
+
+
+def _calls_super(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """`super().name(...)` inside the method `name`."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == method.name
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == "super"
+        for node in ast.walk(method)
+    )
 
 
 # --- statements by line ------------------------------------------------------------------------------------------------------------------
@@ -231,14 +244,17 @@ def _top_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 def _inside(statement: ast.stmt, line: int, definition: ast.stmt | None, owner: str) -> Iterator[_Site]:
     guards: tuple[Guard, ...] = ()
     method = ""
+    scope = definition  # the innermost function: a local name means what it is assigned there
     while True:
         inner = _child(statement, line)
         if inner is None:
             break
         if statement is definition and isinstance(statement, ast.ClassDef):
             method = getattr(inner, "name", "")
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            scope = statement
         if isinstance(statement, ast.If):
-            guards = (*guards, Guard(statement.test, inner in statement.body, definition))
+            guards = (*guards, Guard(statement.test, inner in statement.body, scope))
         statement = inner
     yield _Site(statement, tuple(_own_parts(statement)), definition, owner, guards, method)
 
