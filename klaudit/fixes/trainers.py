@@ -87,7 +87,7 @@ class _Module:
 
     def put_between(self, call: ast.Call, change: CodeChange, coefficient: str) -> list[Edit]:
         """The template's class before the statement of the call, which then makes one of them."""
-        text, name = _template(change.template)
+        modules, text, name = _template(change.template)
         if any(_mentions(node, name) for node in ast.walk(self._tree)):
             raise CannotEditError(f"{name} is defined in this file already")
         statement = self._top_level(call)
@@ -96,7 +96,7 @@ class _Module:
             + 1
         )
         base = self._page.data[self._start(call.func) : self._end(call.func)].decode("utf-8")
-        needed = "".join(f"import {name}\n" for name in _imports(text) if not self._imports(name))
+        needed = "".join(f"import {name}\n" for name in modules if not self._imports(name))
         written = text.replace(f"({change.trainer})", f"({base})", 1) + "\n\n"
         if b"\r\n" in self._page.data:
             needed, written = needed.replace("\n", "\r\n"), written.replace("\n", "\r\n")
@@ -196,23 +196,13 @@ def _mentions(node: ast.AST, name: str) -> bool:
     return False
 
 
-def _template(file: str) -> tuple[str, str]:
-    """The text of a template, and the name of its class."""
+def _template(file: str) -> tuple[list[str], str, str]:
+    """The modules that a template uses by name, the text of its class, and the name of that."""
     text = Path(shipped_rules(), "templates", file).read_text(encoding="utf-8")
-    return text, next(node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef))
-
-
-def _imports(text: str) -> list[str]:
-    """The modules that the template uses by name."""
-    used = {
-        node.value.id
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    }
-    return [name for name in _MODULES if name in used]
-
-
-_MODULES = ("copy", "torch")
+    body = ast.parse(text).body
+    modules = [each.name for node in body if isinstance(node, ast.Import) for each in node.names]
+    defined = next(node for node in body if isinstance(node, ast.ClassDef))
+    return modules, "".join(text.splitlines(keepends=True)[defined.lineno - 1 : defined.end_lineno]), defined.name
 
 
 def _decorators(statement: ast.stmt) -> list[ast.expr]:

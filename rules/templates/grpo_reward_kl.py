@@ -1,11 +1,18 @@
+import copy
+
+import torch
+from trl import GRPOTrainer
+
+
 class GRPOTrainerWithRewardKL(GRPOTrainer):
     """GRPO whose KL penalty is k1 in the reward instead of k3 in the loss.
 
-    The advantage of a response is lowered by `kl_coef` times the sum of log pi - log pi_ref over its tokens, as far as that sum is above
-    the mean over the other responses to the prompt: the gradient of kl_coef * KL(pi||pi_ref) of whole responses, scaled per response
-    as the loss type scales the reward's.  The penalty joins after the rewards were divided by the group's standard deviation, and is
-    fixed when the responses are scored: exact for the first update on a batch, less so for further ones.  Costs one more forward pass
-    where the trainer does not score responses under the policy anyway.  `beta` of the configuration is not read.
+    The advantage of a response is lowered by `kl_coef` times the sum of log pi - log pi_ref over its tokens, as
+    far as that sum is above the mean over the other responses to the prompt: the gradient of
+    kl_coef * KL(pi||pi_ref) of whole responses, scaled per response as the loss type scales the reward's.  The
+    penalty joins after the rewards were divided by the group's standard deviation, and is fixed when the
+    responses are scored: exact for the first update on a batch, less so for further ones.  Costs one more forward
+    pass where the trainer does not score responses under the policy anyway.  `beta` of the configuration is not read.
     """
 
     def __init__(self, model, reward_funcs, args, *rest, kl_coef, **more):
