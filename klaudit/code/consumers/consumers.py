@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from klaudit.code.conditions import Constant
 from klaudit.code.consumers.guards import Ask
-from klaudit.code.consumers.reach import Imports, Place, Reach
+from klaudit.code.consumers.imports import Imports, Place
+from klaudit.code.consumers.reach import Reach
 from klaudit.code.result import CodeResult, Formula, Variant
 from klaudit.code.screen import is_test, may_matter
 from klaudit.code.ties import called, name_of, parts_of, under
