@@ -14,7 +14,7 @@ from klaudit.fixes.rereading import Reading
 from klaudit.fixes.snapshot import resolutions, trained
 from klaudit.fixes.watched import WatchedTree
 from klaudit.fixes.wish import Pages
-from klaudit.frameworks.migrate import Impossible
+from klaudit.frameworks.migrate import Impossible, broken_code
 from klaudit.frameworks.resolve import Resolution
 from klaudit.gate.excuses import Excuses
 from klaudit.model import Finding
@@ -34,8 +34,7 @@ _MENDED = frozenset(
         "token-level-only",
     }
 )
-
-
+_OF_CODE = frozenset({"penalty-sign", "reversed-ratio"})  # where the tree's own code is to blame, no setting mends them
 _WITHOUT_EFFECT = ("no-gradient", "ignored")
 _SWITCHED_ON = "so far the penalty has had no effect: this switches it on"
 
@@ -80,7 +79,8 @@ class Drafter:
 
     def _mended(self, resolution: Resolution) -> tuple[tuple[str, ...], dict[str, str]]:
         """The selected findings of a launch that another set-up mends, notes only where the user selects; and those that are excused."""
-        found = [finding for finding in judge(Subject(resolution)) if finding.name in _MENDED]
+        names = _MENDED | _OF_CODE if broken_code(resolution) is not None else _MENDED
+        found = [finding for finding in judge(Subject(resolution)) if finding.name in names]
         rules: dict[str, None] = {}
         excuses: dict[str, str] = {}
         for finding in filter(self._is_selected, found):

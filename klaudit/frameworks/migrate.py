@@ -46,10 +46,10 @@ def change(
     recipe, known, _ = resolution.first(recipes)
     if not isinstance(recipe, Recipe) or known is None:
         return None
-    if recipe.impossible:
-        return Impossible(recipe.impossible)
     if target != "no-kl" and (broken := broken_code(resolution, target)) is not None:
         return Impossible(f"the code in the tree is to be mended first: the penalty {broken}")
+    if recipe.impossible:
+        return Impossible(recipe.impossible)
     write: dict[str, Plain] = {}
     remove = [resolution[id].name for id in recipe.remove if resolution[id].setting is not None]
     for id, value in recipe.set.items():

@@ -335,3 +335,10 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> 
     assert "run.sh" in made.contents
     assert {problem.path for problem in made.problems} >= {"broken.yaml"}
     assert not any("internal error" in problem.message for problem in made.problems)
+
+
+def test_launches_of_code_that_is_wrong_are_named_with_it() -> None:
+    folder = Path(__file__).parents[2] / "fixtures" / "code-vendored-trainer" / "input"
+    made = plan([str(folder)], Options(), Request())
+    assert not made.migrations
+    assert any("mended first" in each.why and {"KLA301", "KLA302", "KLA303"} & set(each.rules) for each in made.unchanged)
