@@ -104,8 +104,8 @@ def _same(left: Value, right: Value) -> bool:
 
 
 def _number(value: Value) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
+    if not isinstance(value, str):
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
         return float(value)
     except ValueError:

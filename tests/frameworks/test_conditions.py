@@ -24,6 +24,7 @@ VALUES: Mapping[str, Value] = {
     "number": 0.5,
     "text_number": "1e-3",
     "large": 256,
+    "huge": 10**400,  # more than a float holds
     "list": ["console", "wandb"],
     "unknown": UNKNOWN,
     "unknown_too": Unknown(("$TYPE",)),
@@ -57,6 +58,8 @@ def evaluate(condition: Condition | None, given_by_hand: tuple[str, ...] = ()) -
         ({"unknown": "kl"}, None),
         ({"word": {"in": ["kl", "low_var_kl"]}}, True),
         ({"word": {"in": []}}, False),
+        ({"huge": {"above": 0.5}}, True),
+        ({"huge": {"below": 1}}, False),
         ({"word": {"not-in": ["kl", "k1"]}}, True),
         ({"list": {"in": ["wandb", "tensorboard"]}}, True),  # any of a list's items
         ({"list": {"not-in": ["wandb"]}}, False),

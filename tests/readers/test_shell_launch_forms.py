@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from shell_reading import read
 
@@ -156,6 +158,21 @@ def test_scripts_started_by_scripts_are_followed_on_demand() -> None:
     assert [[word.text for word in launch.arguments] for launch in followed] == [["kl=0.5", "a=b"], ["kl=0.7"]]
     value = followed[0].arguments[0].pieces[1]
     assert (value.span.path, script[value.span.start : value.span.end]) == ("script.sh", "0.5")
+
+
+@pytest.mark.parametrize("folder", ["données", "\u202e日", os.fsdecode(b"\xff")])
+def test_names_beyond_ascii_are_found_and_shown_as_they_are(folder: str) -> None:
+    files = {f"{folder}/bibliothèque.sh": "KL=0.1\n", f"{folder}/run.sh": "python -m pkg.main kl=$KL of=${0##*/}\n"}
+    script = 'cd "$(dirname "$0")"\nsource bibliothèque.sh\nexport KL\nbash "$PWD/run.sh"\npython -m pkg.main of="$0"\n'
+    called, own = launches(script, files, name=f"{folder}/é.sh", follow_scripts=True)
+    assert [word.shown for word in called.arguments] == ["kl=0.1", "of=run.sh"]
+    assert (called.directory, own.directory) == (folder, folder)
+    assert own.arguments[0].shown.endswith("/" + folder.replace("\udcff", "\ufffd") + "/é.sh")
+
+
+def test_what_a_job_file_gives_can_be_no_text() -> None:
+    (launch,) = launches("python -m pkg.main kl=$KL", environment={"KL": "\ud800"})
+    assert launch.arguments[0].text is not None
 
 
 def test_headers_of_batch_jobs_are_comments() -> None:

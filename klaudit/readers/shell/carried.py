@@ -11,7 +11,7 @@ from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.code import BuiltCode, Code
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.state import Value
-from klaudit.readers.shell.text import ROOT, Text, cut, join, plain
+from klaudit.readers.shell.text import ROOT, Text, cut, from_path, join, plain
 from klaudit.readers.source import Source
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _script(machine: Machine, call: Call, index: int) -> Carried | None:
 
 def script_path(source: Source) -> str:
     """The absolute path that a script of the scanned tree has."""
-    return posixpath.join(ROOT, source.path)
+    return posixpath.join(ROOT, from_path(source.path))
 
 
 def _code_fields(program: str, words: Sequence[str], fields: Sequence[Field]) -> Sequence[Field]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator
 
-from klaudit.readers.shell.text import ROOT
+from klaudit.readers.shell.text import ROOT, to_path
 from klaudit.readers.source import Source
 
 _MAX_TEXT = 65_536  # of a file whose content becomes text of the script
@@ -53,6 +53,6 @@ class Files:
 
     def _read(self, path: str) -> Source | None:
         try:
-            return self._load(path)
+            return self._load(to_path(path))
         except (OSError, ValueError):  # unreadable or too large: as good as absent
             return None

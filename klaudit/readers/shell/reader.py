@@ -12,7 +12,7 @@ from klaudit.readers.shell.commands import to_commands
 from klaudit.readers.shell.files import Files
 from klaudit.readers.shell.machine import Machine
 from klaudit.readers.shell.state import Value, Variable
-from klaudit.readers.shell.text import ROOT, Fragment, from_bytes
+from klaudit.readers.shell.text import ROOT, Fragment, from_bytes, from_path
 from klaudit.readers.source import Source, UnreadableError
 
 _ELSEWHERE = re.compile(rb"(?:^|[;&|({\s])(?:source|\.|eval|ba?sh|\S*\.sh)\s")
@@ -63,11 +63,11 @@ def read_shell(
     variables = {
         key: Variable({0: _given(value, source)}, is_exported=True) for key, value in (environment or {}).items()
     }
-    path = posixpath.join(ROOT, source.path if name is None else name)
+    path = posixpath.join(ROOT, from_path(source.path if name is None else name))
     machine.run(Code(from_bytes(data), source), path, given, variables)
     return ShellDocument(source, to_commands(machine.started), tuple(machine.problems))
 
 
 def _given(text: str, source: Source) -> Value:
     """A text that comes from outside: it is written nowhere in the script."""
-    return Value((Fragment(from_bytes(text.encode()), source, 0, 0),))
+    return Value((Fragment(from_bytes(text.encode("utf-8", "surrogatepass")), source, 0, 0),))

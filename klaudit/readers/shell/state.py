@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.program import Instruction
-from klaudit.readers.shell.text import ROOT, Place, Text, length, plain
+from klaudit.readers.shell.text import ROOT, Place, Text, length, plain, to_path
 
 MAX_CHARACTERS = 200_000  # of one variable
 _MAX_REFERENCES = 8  # from name to name
@@ -156,7 +156,7 @@ class State(Struct):
         """The directory relative to where the script was started."""
         if self.directory is None or not (self.directory + "/").startswith(ROOT + "/"):
             return None
-        return self.directory[len(ROOT) + 1 :] or "."
+        return to_path(self.directory[len(ROOT) + 1 :]) or "."
 
     @property
     def frame(self) -> Frame:

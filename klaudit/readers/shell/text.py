@@ -10,6 +10,7 @@ could differ on another machine carries the names they hang on; its `text` is th
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
@@ -70,6 +71,16 @@ def from_bytes(data: bytes) -> str:
 
 def to_bytes(text: str) -> bytes:
     return text.encode("ascii", "surrogateescape")
+
+
+def from_path(path: str) -> str:
+    """A path of the tree as a script spells it."""
+    return from_bytes(os.fsencode(path))
+
+
+def to_path(text: str) -> str:
+    """A path as a script spells it, as the tree has it."""
+    return text if text.isascii() else os.fsdecode(to_bytes(text))
 
 
 def decode(text: str) -> str:
