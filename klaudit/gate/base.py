@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from msgspec import Struct
@@ -67,13 +67,19 @@ def find_base(ref: str, root: str, until: ExitStack) -> Base:
 
 def candidates(base: Base, tree: Tree, targets: Targets, options: Options, now: Iterable[str]) -> list[str]:
     """The files that a scan of the targets would have had in its context at the base; `now` are those it has today."""
+    folders = tuple("" if folder == "." else folder + "/" for folder in targets.folders)
+    below = [path for path in base.entries if targets.files or path.startswith(folders)]
+    named = [path for path in targets.files if path in base.entries]
+    return sorted({*named, *looked_at(below, base, tree, options, now)})
+
+
+def looked_at(paths: Iterable[str], base: Base, tree: Tree, options: Options, now: Iterable[str] = ()) -> Iterator[str]:
+    """Those files of the base that a scan of the whole tree would not have passed over."""
     known = frozenset(now)
     opened = 0
-    is_excluded = any_of(options.exclude, targets.root)
-    folders = tuple("" if folder == "." else folder + "/" for folder in targets.folders)
-    found = [path for path in targets.files if path in base.entries]
-    for path, entry in base.entries.items():
-        if entry.kind != "file" or not (targets.files or path.startswith(folders)) or is_excluded(path):
+    is_excluded = any_of(options.exclude, tree.root)
+    for path in paths:
+        if base.entries[path].kind != "file" or is_excluded(path):
             continue
         wanted = is_candidate(path, include_markdown=options.include_markdown)
         if wanted is False or not EXCLUDED_FOLDERS.isdisjoint(path.split("/")[:-1]):
@@ -82,8 +88,7 @@ def candidates(base: Base, tree: Tree, targets: Targets, options: Options, now: 
             opened += 1
             if opened > _MOST_OPENED or not _is_shell(tree, path):
                 continue
-        found.append(path)
-    return sorted(set(found))
+        yield path
 
 
 def _is_shell(tree: Tree, path: str) -> bool:

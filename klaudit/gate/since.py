@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from klaudit.gate.base import Base, candidates, find_base
+from klaudit.gate.base import Base, candidates, find_base, looked_at
 from klaudit.gate.commit_tree import CommitTree
 from klaudit.gate.essence import Essences
 from klaudit.gate.remarks import few
@@ -59,9 +59,9 @@ def _renamed(paths: Iterable[str], base: Base, tree: CommitTree, gate: Gate) -> 
     new = [path for path in paths if path not in base.entries and tree.entry(path) is None]
     if not new:
         return {}
-    gone = {
-        path: entry.id for path, entry in base.entries.items() if entry.kind == "file" and not gate.tree.is_file(path)
-    }
+    missing = [path for path in base.entries if not gate.tree.is_file(path)]
+    # what was passed over then was found in nothing: from there it comes as new
+    gone = {path: base.entries[path].id for path in looked_at(missing, base, tree, gate.options)}
     return renames(new, gone, gate.tree, tree)
 
 

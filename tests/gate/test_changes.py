@@ -22,6 +22,7 @@ from klaudit.configuration import Options
 from klaudit.discover import history
 from klaudit.discover.history import RevisionError
 from klaudit.gate.baseline_file import row_of, write
+from klaudit.globs import Globs
 from tests.gate.scratch import BETTER, LAUNCH, Folder, Repository, launch, places
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -208,6 +209,21 @@ def test_of_two_copies_of_a_gone_file_one_is_new(repository: Repository) -> None
 def test_another_file_in_place_of_one_is_new(repository: Repository) -> None:
     repository.write({"old.sh": None, "other.sh": "".join(f"echo {number}\n" for number in range(20)) + LAUNCH})
     assert repository.new() == [f"other.sh:23 {K3}"]
+
+
+@pytest.mark.parametrize("old", ["run.txt", "build/run.sh", "run", "old/run.sh", "run.md"])
+def test_what_no_scan_has_looked_at_comes_as_new(tmp_path: Path, old: str) -> None:
+    repository = Repository(tmp_path, {old: LAUNCH})
+    options = Options(jobs=1, diff_base="HEAD", exclude=(Globs(str(tmp_path), ("old/**",)),))
+    assert engine.scan([str(tmp_path)], options).findings == ()
+    repository.write({old: None, "run.sh": LAUNCH})
+    assert places(engine.scan([str(tmp_path)], options).findings) == [f"run.sh:3 {K3}"]
+
+
+def test_a_script_without_a_suffix_that_is_renamed_is_the_same(tmp_path: Path) -> None:
+    repository = Repository(tmp_path, {"run": "#!/bin/bash\n" + LAUNCH})
+    repository.write({"run": None, "train.sh": "#!/bin/bash\n" + LAUNCH})
+    assert repository.new() == []
 
 
 # --- which commit ---------------------------------------------------------------------------------------------------------------------
