@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from klaudit.code.analyses import Analyses
 from klaudit.code.consumers.consumers import Consumers
 from klaudit.code.scan import read_formulas
 from klaudit.code.screen import may_matter as may_hold_formulas
@@ -53,7 +54,8 @@ class Scanner:
         self.tree = tree
         detector = Detector(tree, self._files, self._options.framework_versions)
         self._gatherer = Gatherer(tree, self._index, detector, self._files, self._any.may_matter)
-        self._consumers = Consumers(self._files, self._load, detector, self._gatherer.programs)
+        self._analyses = Analyses(self._load, prefilter=self._prefilter)
+        self._consumers = Consumers(self._files, self._load, self._analyses, detector, self._gatherer.programs)
 
     def may_matter(self, path: str, data: bytes) -> bool:
         """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
@@ -88,7 +90,7 @@ class Scanner:
                 if setups:  # where nothing trains, nothing is lost
                     findings += map(partly_read, gathered.problems)
             if path.endswith(_WITH_FORMULAS) and (not self._prefilter or may_hold_formulas(source.data)):
-                formulas = read_formulas(source, self._load, prefilter=self._prefilter)
+                formulas = read_formulas(source, self._analyses)
                 setups += formulas.setups
                 findings += formulas.findings
             return FileResult(path, tuple(setups), tuple(findings), (), True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from klaudit.code.analyses import Analyses
 from klaudit.model import Finding, Setup
 from klaudit.readers.source import Source, UnreadableError
 
@@ -15,15 +16,14 @@ class Formulas(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-def read_formulas(source: Source, load: Callable[[str], Source | None], *, prefilter: bool = True) -> Formulas:
+def read_formulas(source: Source, analyses: Analyses) -> Formulas:
     """Set-ups and findings of a module or notebook.  Raises UnreadableError where it is not Python."""
-    from klaudit.code.analyse import analyse  # heavy, and needed for few files
     from klaudit.code.judge import findings, setups
 
     code = python_of(source)
     if code is None:
         return Formulas()
-    result = analyse(code, load=load, prefilter=prefilter)
+    result = analyses.of(code)
     return Formulas(tuple(setups(result)), tuple(findings(result)))
 
 

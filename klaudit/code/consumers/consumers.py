@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from klaudit.code.analyses import Analyses
 from klaudit.code.conditions import Constant
 from klaudit.code.consumers.guards import Ask
 from klaudit.code.consumers.imports import Imports, Place
@@ -23,12 +24,14 @@ from klaudit.code.ties import called, name_of, parts_of, under
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Consumed, Launch
 from klaudit.frameworks.programs import Programs
-from klaudit.model import Placement, Span, Unknown
+from klaudit.model import Placement, Span, Unknown, Value
 from klaudit.readers.source import Source, UnreadableError
 
 MAX_FILES = 40  # analysed in one package
+MAX_ANSWERS = 100  # kept of one question; launches ask the same with the same settings
 
 _Meaning = tuple[str, str, int]
+_Question = tuple[tuple[str, ...], Placement, str, str]
 
 
 class TreeCode(Struct, frozen=True):
@@ -39,6 +42,22 @@ class TreeCode(Struct, frozen=True):
 
     def consumed(self, placement: Placement, estimator: str, coefficient: str, ask: Ask) -> Consumed | None:
         """What the code makes of a term with these settings (by their names, empty where there is none); None where that is not known."""
+        known = self.package.answers.setdefault((self.entries, placement, estimator, coefficient), [])
+        for asked, answer in known:
+            if all(ask(parts) == value for parts, value in asked.items()):
+                return answer
+        heard: dict[tuple[str, ...], Value] = {}
+
+        def listening(parts: tuple[str, ...]) -> Value:
+            heard[parts] = value = ask(parts)
+            return value
+
+        answer = self._consumed(placement, estimator, coefficient, listening)
+        if len(known) < MAX_ANSWERS:
+            known.append((heard, answer))
+        return answer
+
+    def _consumed(self, placement: Placement, estimator: str, coefficient: str, ask: Ask) -> Consumed | None:
         meanings: dict[_Meaning, tuple[Formula, Variant]] = {}
         found: set[Span] = set()
         for formula in self.package.tied(placement, estimator, coefficient):
@@ -82,6 +101,7 @@ class Package:
         self._files = tuple(path for path in files if not is_test(path))
         self._load = load
         self._analyse = analyse
+        self.answers: dict[_Question, list[tuple[dict[tuple[str, ...], Value], Consumed | None]]] = {}  # by what was asked on the way
         self._tied: dict[tuple[Placement, str, str], tuple[Formula, ...]] = {}
         self._results: dict[str, CodeResult | None] = {}
         self._imports = imports
@@ -168,6 +188,7 @@ class Consumers:
         self,
         files: Iterable[str],
         load: Callable[[str], Source | None],
+        analyses: Analyses,
         detector: Detector,
         programs: Programs,
     ) -> None:
@@ -178,7 +199,7 @@ class Consumers:
         self._detector = detector
         self._programs = programs
         self._packages: dict[tuple[str, ...], Package] = {}
-        self._results: dict[str, CodeResult] = {}
+        self._analyses = analyses
 
     def code_of(self, launch: Launch) -> TreeCode | None:
         """The code that a launch runs; None where the tree does not hold it."""
@@ -199,7 +220,7 @@ class Consumers:
         if key not in self._packages:
             inside = tuple(f"{folder}/" for folder in folders if folder)
             files = [path for path in self._files if path.startswith(inside) or path in entries]
-            self._packages[key] = Package(files, self._load, self._analysed, self._imports)
+            self._packages[key] = Package(files, self._load, self._analyses.of, self._imports)
         return TreeCode(self._packages[key], entries)
 
     def _program(self, launch: Launch, root: str) -> str | None:
@@ -219,10 +240,3 @@ class Consumers:
             posixpath.join(root, path) for path in (*(f"{module.replace('.', '/')}.py" for module in modules), *scripts)
         ]
         return tuple(path for path in paths if path in self._known)
-
-    def _analysed(self, source: Source) -> CodeResult:
-        from klaudit.code.analyse import analyse
-
-        if source.path not in self._results:
-            self._results[source.path] = analyse(source, load=self._load)
-        return self._results[source.path]
