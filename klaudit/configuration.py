@@ -16,7 +16,7 @@ from klaudit.policy import FAIL_ON, Allowed, FailOn, PerPath
 
 __all__ = [
     "COMMAND_LINE", "FAIL_ON", "FILE_NAMES", "MAX_BYTES", "Configuration", "ConfigurationError", "FailOn", "Options", "PerFileIgnores",
-    "StandardInput", "find", "load",
+    "SettingsFile", "StandardInput", "find", "load",
 ]  # fmt: skip
 
 FILE_NAMES = ("klaudit.toml", "pyproject.toml")  # in a folder with both the first counts
@@ -50,6 +50,13 @@ class StandardInput(Struct, frozen=True):
     data: bytes
 
 
+class SettingsFile(Struct, frozen=True):
+    """Where options were read from; `path` is None where none was found.  `is_named`: the caller chose it, and none was looked for."""
+
+    path: str | None
+    is_named: bool = False
+
+
 class Options(Struct, frozen=True):
     """The effective options of a scan.
 
@@ -57,7 +64,7 @@ class Options(Struct, frozen=True):
     one; `jobs` 0 means one per core; `rules` are absolute folders with further rule files.  Those of the gate: whether comments can
     suppress (and must give a reason), the least confidence that counts, severities by rule, names of the set-ups that are required (any
     of them, see theory.naming; empty: no matter which), what holds for single paths, what is allowed, the file of known findings, the
-    commit since which only changes count, seconds allowed in all and per file.
+    commit since which only changes count, seconds allowed in all and per file.  `settings_file` is None for options that no file could set.
     """
 
     select: tuple[str, ...] = ()
@@ -85,6 +92,7 @@ class Options(Struct, frozen=True):
     diff_base: str | None = None
     timeout: float | None = None
     file_timeout: float | None = None
+    settings_file: SettingsFile | None = None
 
 
 class Configuration(Struct, frozen=True):

@@ -55,6 +55,17 @@ def has_section(data: bytes) -> bool:
     return not isinstance(tool, dict) or "klaudit" in tool
 
 
+def settings_in(name: str, data: bytes) -> dict[str, object]:
+    """What a configuration file of this name sets, by key; nothing for one that cannot be parsed."""
+    try:
+        table: object = tomllib.loads(data.decode("utf-8").replace("\r\n", "\n"))
+    except (ValueError, RecursionError):
+        return {}
+    for key in ("tool", "klaudit") if name == "pyproject.toml" else ():
+        table = table.get(key, {}) if isinstance(table, dict) else table
+    return table if isinstance(table, dict) else {}
+
+
 def _read(file: Path) -> str:
     try:
         if not file.is_file():  # a pipe or device would block

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from klaudit.configuration import COMMAND_LINE, Configuration, ConfigurationError, find, load
+from klaudit.configuration import COMMAND_LINE, Configuration, ConfigurationError, SettingsFile, find, load
 from klaudit.configuration_file import did_you_mean
 from klaudit.globs import Globs, refusal
 from klaudit.policy import PerPath
@@ -35,6 +35,9 @@ def effective(
     if select is not None or ignore is not None:  # a selection starts afresh, without one more is ignored
         ignore = (*(configuration.options.ignore if select is None else ()), *(ignore or ()))
     per_path = _per_path(configuration, select=select, ignore=ignore, **given)
+    if not isolated:
+        file = SettingsFile(configuration.path, is_named=config is not None)
+        configuration = replace(configuration, options=replace(configuration.options, settings_file=file))
     configuration = configuration.overruled(
         select=select, ignore=ignore, per_path=per_path, exclude=_excludes(exclude, configuration, root), **given
     )

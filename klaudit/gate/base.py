@@ -22,15 +22,21 @@ _MOST_OPENED = 1_000  # files without a suffix whose first line is looked at
 
 
 class Base(Struct, frozen=True):
-    """`name` is for people; `entries` has the paths below the root of the scan; `remarks` say what could not be seen."""
+    """`name` is for people; `entries` has the paths below the root of the scan, `all_entries` those below that of the repository;
+    `remarks` say what could not be seen."""
 
     name: str
     entries: dict[str, Entry]
+    all_entries: dict[str, Entry]
     read: Callable[[str], bytes]
     remarks: list[str]
 
     def tree(self, root: str) -> CommitTree:
         return CommitTree(root, self.entries, self.read)
+
+    def repository(self, root: str) -> CommitTree:
+        """The tree of the whole repository, which has this root."""
+        return CommitTree(root, self.all_entries, self.read)
 
 
 def find_base(ref: str, root: str, until: ExitStack) -> Base:
@@ -54,7 +60,7 @@ def find_base(ref: str, root: str, until: ExitStack) -> Base:
     entries = history.entries(base)
     name = f"{ref} ({base[:12]})"
     if not any(entry.kind == "repository" for entry in entries.values()):
-        return Base(name, _below(prefix, entries), history.read, [])
+        return Base(name, _below(prefix, entries), entries, history.read, [])
     remarks: list[str] = []
     readers: dict[str, Callable[[str], bytes]] = {}
     _enter_repositories(entries, repository, until, readers, remarks)
@@ -62,7 +68,7 @@ def find_base(ref: str, root: str, until: ExitStack) -> Base:
     def read(id: str) -> bytes:
         return readers.get(id, history.read)(id)
 
-    return Base(name, _below(prefix, entries), read, remarks)
+    return Base(name, _below(prefix, entries), entries, read, remarks)
 
 
 def candidates(base: Base, tree: Tree, targets: Targets, options: Options, now: Iterable[str]) -> list[str]:

@@ -67,7 +67,11 @@ def row_of(finding: Finding, prefix: str) -> Row:
 
 def read(file: str) -> tuple[Row, ...]:
     """Raises BaselineError for a file that is missing, cannot be read or is anything but a baseline."""
-    data = _bytes(file)
+    return rows_in(file, _bytes(file))
+
+
+def rows_in(file: str, data: bytes) -> tuple[Row, ...]:
+    """The rows of the bytes of a baseline.  Raises BaselineError, in the name of the file."""
     try:
         return msgspec.json.decode(data, type=Document).findings
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # ValidationError is a DecodeError

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from klaudit.gate.base import Base, candidates, find_base, looked_at
 from klaudit.gate.commit_tree import CommitTree
 from klaudit.gate.essence import Essences
+from klaudit.gate.own_rules import told_of_own_rules
 from klaudit.gate.remarks import few
 from klaudit.gate.renames import renames
 from klaudit.gate.step import Gate
@@ -36,14 +37,15 @@ def unchanged_since(ref: str, report: Report, gate: Gate) -> Unchanged:
     """Raises RevisionError for a commit that cannot be found or compared with."""
     with ExitStack() as until:
         base = find_base(ref, gate.targets.root, until)
+        told = told_of_own_rules(base, gate)
         if not report.findings:
-            return Unchanged((), base.name)
+            return Unchanged((), base.name, (), tuple(told))
         tree = base.tree(gate.targets.root)
         paths = {each.span.path for each in report.findings}
         moved = _renamed(paths, base, tree, gate)
         then = {path: moved.get(path, path) for path in paths if path in base.entries or path in moved}
         renamed = [f"{new} was {old} in {base.name}" for new, old in sorted(moved.items())]
-        remarks = [*few(base.remarks, "nested repositories"), *few(renamed, "renamed files")]
+        remarks = [*told, *few(base.remarks, "nested repositories"), *few(renamed, "renamed files")]
         if not then:
             return Unchanged((), base.name, (), tuple(remarks))
         before, errors = _judged(base, tree, sorted(set(then.values())), gate)
