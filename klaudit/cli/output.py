@@ -82,6 +82,7 @@ def view_of(targets: Targets, given: Given) -> View:
     return View(
         source=source,
         prefix=prefix_of(targets.root),
+        inside=inside_of(targets.root),
         width=width_of_stdout(),
         wrap=is_terminal,
         colour=wants_colour(given.color, is_terminal=is_terminal),
@@ -147,6 +148,12 @@ def prefix_of(root: str) -> str:
     except ValueError:  # another drive
         shown = root
     return PurePath(shown).as_posix().rstrip("/") + "/"
+
+
+def inside_of(root: str) -> str:
+    """What leads from the root to the working directory; empty where that is the root, or does not lie below it."""
+    here = os.path.realpath(".")
+    return PurePath(os.path.relpath(here, root)).as_posix() if here.startswith(root.rstrip(os.sep) + os.sep) else ""
 
 
 def _is_old_windows() -> bool:

@@ -33,7 +33,7 @@ def locate(paths: Sequence[str], options: Options) -> Targets:
     """
     folders: list[str] = []
     files: list[str] = []
-    problems: list[Problem] = []
+    refused: dict[str, str] = {}
     overlay: dict[str, bytes] = {}
     for path in paths:
         if path == "-" and options.stdin is not None:
@@ -41,7 +41,7 @@ def locate(paths: Sequence[str], options: Options) -> Targets:
             overlay[full] = options.stdin.data
             files.append(full)
         elif problem := _refusal(path):
-            problems.append(Problem(PurePath(path).as_posix() if path else '""', None, problem))
+            refused[path] = problem
         else:
             full = os.path.realpath(path)
             (folders if Path(full).is_dir() else files).append(full)
@@ -50,7 +50,7 @@ def locate(paths: Sequence[str], options: Options) -> Targets:
         root,
         _below(root, folders),
         _below(root, files),
-        tuple(problems),
+        tuple(Problem(_as_seen(root, path), None, why) for path, why in refused.items()),
         {_relative(root, full): data for full, data in overlay.items()},
     )
 
@@ -68,6 +68,16 @@ def path_in_repository(folder: str) -> str:
     repository = repository_of(folder)
     inside = "." if repository is None else _relative(repository, folder)
     return "" if inside == "." else inside + "/"
+
+
+def _as_seen(root: str, path: str) -> str:
+    """A path that cannot be scanned, as a report names it: from the root, as it was given where that is the same, else in full."""
+    if not path or "\0" in path:
+        return path or '""'
+    here, full = os.path.realpath("."), os.path.realpath(path)
+    if root == here:
+        return PurePath(path).as_posix()
+    return _relative(root, full) if _is_within(full, root) else PurePath(full).as_posix()
 
 
 def _real(stdin: StandardInput) -> str:

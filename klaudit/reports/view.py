@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -33,7 +34,8 @@ def _no_outlook() -> Mapping[Which, Setup]:
 
 
 class View(Struct, frozen=True):
-    """`source` gives a file of the report by path, for excerpts; `prefix` leads from the working directory to the scanned root.
+    """`source` gives a file of the report by path, for excerpts; `prefix` leads from the working directory to the scanned root, and
+    `inside` from there to the working directory, where that lies below it.
 
     `wrap` says whether lines that tools look for (`path:line:column ...`) may be broken to `width` too: on a terminal, not in a pipe.
     `repository_prefix` leads from the root of the repository to the scanned root, which is what CI systems know files by; `blob` is the
@@ -43,6 +45,7 @@ class View(Struct, frozen=True):
 
     source: Callable[[str], Source | None] = _no_source
     prefix: str = ""
+    inside: str = ""
     width: int = DEFAULT_WIDTH
     wrap: bool = False
     colour: bool = False
@@ -55,7 +58,9 @@ class View(Struct, frozen=True):
 
     def path(self, path: str) -> str:
         """A path of the report as seen from the working directory, safe to print."""
-        return visible(self.prefix + path)
+        if posixpath.isabs(path):  # named by the user, and not below the root
+            return visible(path)
+        return visible(posixpath.relpath(path, self.inside) if self.inside else self.prefix + path)
 
     def place(self, path: str, line: int | None, column: int | None = None, cell: int | None = None) -> str:
         """`path:line:column`; the cell of a notebook counts from 1."""

@@ -63,8 +63,20 @@ def test_paths_that_are_not_there_are_problems_and_the_rest_is_found(tmp_path: P
     missing = str(tmp_path / "missing")
     targets = at(missing, tmp_path, "a\0b")
     assert targets.folders == (".",)
-    assert [problem.path for problem in targets.problems] == [missing, "a\0b"]
+    assert [problem.path for problem in targets.problems] == ["missing", "a\0b"]
     assert targets.problems[0].message == "no such file or folder"
+
+
+def test_a_path_that_is_not_there_is_named_as_seen_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "a/run.sh", "b/other.sh")
+    monkeypatch.chdir(tmp_path / "a")
+    outside = os.path.realpath(tmp_path.parent / "none")
+    targets = at("run.sh", "../b/other.sh", "none", "../none", outside)
+    assert targets.root == os.path.realpath(tmp_path)
+    assert [problem.path for problem in targets.problems] == ["a/none", "none", outside]
+    assert [problem.path for problem in at("../none", outside).problems] == ["../none", outside]
 
 
 def test_an_unset_variable_does_not_mean_the_working_directory() -> None:
