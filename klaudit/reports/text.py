@@ -24,28 +24,37 @@ def render(report: Report, view: View) -> Iterator[str]:
     return paint(lines, colour=view.colour)
 
 
+def render_part(report: Report, view: View) -> Iterator[str]:
+    """What is chosen from a report: its findings and set-ups in full, and who withholds what, without the summary."""
+    return paint((*_by_file(report, view, every_file=True), *_withheld(report, view)), colour=view.colour)
+
+
 def _brief(report: Report, view: View) -> Iterator[Line]:
     for finding in report.findings:
         yield head(finding, view)
 
 
 def _full(report: Report, view: View) -> Iterator[Line]:
+    yield from _by_file(report, view, every_file=view.verbose)
+    if view.verbose:
+        yield from _withheld(report, view)
+    yield from problems(report.errors, view)
+    yield from _summary(report, view)
+
+
+def _by_file(report: Report, view: View, *, every_file: bool) -> Iterator[Line]:
     setups: dict[str, list[Setup]] = {}
     for setup in report.setups:
         setups.setdefault(setup.path, []).append(setup)
     findings: dict[str, list[Finding]] = {}
     for finding in report.findings:
         findings.setdefault(finding.span.path, []).append(finding)
-    paths = dict.fromkeys([*findings, *setups]) if view.verbose else findings
+    paths = dict.fromkeys([*findings, *setups]) if every_file else findings
     for path in paths:
         for finding in findings.get(path, []):
             yield from _finding(finding, setups.get(path, []), view)
             yield ()
         yield from setup_blocks(setups.get(path, []), view)
-    if view.verbose:
-        yield from _withheld(report, view)
-    yield from problems(report.errors, view)
-    yield from _summary(report, view)
 
 
 # --- one finding --------------------------------------------------------------------------------------------------------------------

@@ -79,6 +79,8 @@ def test_a_test_is_explained_too(folder: Path) -> None:
         ("bad.py:1", "def (", "bad.py"),
         ("deep.py:1", "x = " + "(" * 30_000, "deep.py"),
         ("bad.ipynb:1", "{", "bad.ipynb"),
+        ("bad.yaml:1", "trainer: [verl.trainer.main_ppo, use_kl_loss: {", "bad.yaml"),
+        ("pkg:1", None, "a folder, not a file"),
     ],
 )
 def test_what_cannot_be_read(folder: Path, place: str, text: str | None, message: str) -> None:
@@ -87,6 +89,74 @@ def test_what_cannot_be_read(folder: Path, place: str, text: str | None, message
     outcome = explain(place)
     assert outcome.exit_code == 2
     assert message in outcome.output
+
+
+LAUNCH = """\
+set -x
+KL=0.02
+python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo \\
+    actor_rollout_ref.actor.use_kl_loss=True \\
+    actor_rollout_ref.actor.kl_loss_coef=$KL \\
+    actor_rollout_ref.actor.kl_loss_type=low_var_kl \\
+    trainer.n_gpus_per_node=8
+"""
+
+
+@pytest.mark.parametrize("place", ["run.sh:2", "run.sh:3", "run.sh:4:5", "run.sh:6"])
+def test_a_line_of_a_launch(folder: Path, place: str) -> None:
+    """Wherever a report points to: the finding, what sets its values, the launch."""
+    (folder / "run.sh").write_text(LAUNCH)
+    shown = explain(place).output
+    assert shown.startswith("run.sh:4:5 KLA101 k3-in-loss")
+    assert "set-up run.sh:3 a launch of verl" in shown
+    assert "KLA101 k3-in-loss [warning] since" in shown
+    assert "No findings" not in shown
+
+
+def test_a_line_of_a_config_object(folder: Path) -> None:
+    (folder / "train.py").write_text("from trl import GRPOConfig\n\nconfig = GRPOConfig(\n    beta=0.1,\n)\n")
+    shown = explain("train.py:4").output
+    assert shown.startswith("train.py:4:5 KLA10")
+    assert "no formula" not in shown
+
+
+def test_a_launch_in_the_folder_below_a_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "pkg" / "run.sh").write_text(LAUNCH)
+    (folder / "run.sh").write_text(LAUNCH)
+    monkeypatch.chdir(folder / "pkg")
+    assert explain("run.sh:4").output.startswith("run.sh:4:5 KLA101")
+    assert explain("../run.sh:4").output.startswith("../run.sh:4:5 KLA101")
+
+
+def test_what_is_withheld_is_explained_with_the_reason(folder: Path) -> None:
+    (folder / "run.sh").write_text(f"# klaudit: ignore-file[KLA101] as in the paper\n{LAUNCH}")
+    shown = explain("run.sh:5").output
+    assert shown.startswith("run.sh:5:5 KLA101 k3-in-loss")
+    assert "as in the paper" in shown
+
+
+def test_two_places_and_what_their_rule_means_once(folder: Path) -> None:
+    (folder / "run.sh").write_text(LAUNCH)
+    (folder / "other.sh").write_text(LAUNCH)
+    shown = explain("run.sh:4", "other.sh:4", "KLA101").output
+    assert "run.sh:4:5 KLA101" in shown
+    assert "other.sh:4:5 KLA101" in shown
+    assert shown.count("KLA101 k3-in-loss [warning] since") == 1
+
+
+def test_a_line_that_has_no_part_in_a_set_up(folder: Path) -> None:
+    (folder / "run.sh").write_text(LAUNCH)
+    outcome = explain("run.sh:1")
+    assert outcome.exit_code == 0
+    assert outcome.output.startswith("run.sh:1: no part of a KL set-up\nthose of this file:\n")
+    assert "run.sh:3" in outcome.output
+
+
+def test_a_file_without_a_line(folder: Path) -> None:
+    (folder / "run.sh").write_text(LAUNCH)
+    outcome = explain("run.sh")
+    assert outcome.exit_code == 2
+    assert "`run.sh` is a file: give the line too, as in `run.sh:1`" in outcome.output
 
 
 def test_a_rule_beside_a_line(folder: Path) -> None:
