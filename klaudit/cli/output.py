@@ -23,6 +23,16 @@ from klaudit.reports.view import DEFAULT_WIDTH, MIN_WIDTH
 from klaudit.tree import TooLargeError, Tree
 
 _MAX_WIDTH = 140  # longer lines of prose are hard to read
+_TEXT = "text"
+_SUFFIXES = {
+    ".sarif.json": "sarif",
+    ".sarif": "sarif",
+    ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".xml": "junit",
+}
 
 
 class Plan(Struct, frozen=True):
@@ -32,14 +42,17 @@ class Plan(Struct, frozen=True):
     stdout: str | None
 
     @classmethod
-    def of(cls, format_name: str, outputs: Sequence[str]) -> Plan:
-        """`FILE` takes the report away from standard output, `FORMAT=FILE` is one more.  Raises Failure where that cannot work."""
+    def of(cls, format_name: str | None, outputs: Sequence[str]) -> Plan:
+        """`FILE` takes the report away from standard output, `FORMAT=FILE` is one more.  Raises Failure where that cannot work.
+
+        Where no format was given the name of a `FILE` says it, and text is the format of all else.
+        """
         files: list[tuple[str, str]] = []
-        stdout: str | None = format_name
+        stdout: str | None = format_name or _TEXT
         for output in outputs:
             name, sign, file = output.partition("=")
             if not sign:
-                name, file, stdout = format_name, output, None
+                name, file, stdout = format_name or _format_of(output), output, None
             elif name not in FORMATS:
                 hint = did_you_mean(name, FORMATS)
                 raise Failure(f"--output: unknown format `{name}`{hint}; write `./{output}` for a file of that name")
@@ -66,6 +79,11 @@ class Plan(Struct, frozen=True):
                 raise Failure(f"cannot write to `{file}`: {error.strerror or error}") from None
         if self.stdout is not None:
             write(load(self.stdout).render(report, view))
+
+
+def _format_of(file: str) -> str:
+    """The format that a file of this name is expected to hold."""
+    return next((name for suffix, name in _SUFFIXES.items() if file.lower().endswith(suffix)), _TEXT)
 
 
 def view_of(targets: Targets, given: Given) -> View:

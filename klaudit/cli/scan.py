@@ -25,7 +25,10 @@ _WITH_EDITS = frozenset({"json", "sarif"})  # formats whose readers can make the
 )
 @scans
 @click.option(
-    "--format", "format_name", type=OneOf(tuple(FORMATS)), default="text", show_default=True, help="What to write."
+    "--format",
+    "format_name",
+    type=OneOf(tuple(FORMATS)),
+    help="What to write.  [default: text, and to a file what its name says]",
 )
 @click.option(
     "--output",
@@ -33,7 +36,7 @@ _WITH_EDITS = frozenset({"json", "sarif"})  # formats whose readers can make the
     "outputs",
     multiple=True,
     metavar="FILE",
-    help="Write the report to a file; FORMAT=FILE writes one more in that format. Repeatable.",
+    help="Write the report to a file, instead of standard output; FORMAT=FILE writes one more in that format. Repeatable.",
 )
 @click.option(
     "--select",
@@ -79,7 +82,7 @@ _WITH_EDITS = frozenset({"json", "sarif"})  # formats whose readers can make the
 def command(
     ctx: click.Context,
     given: Given,
-    format_name: str,
+    format_name: str | None,
     outputs: tuple[str, ...],
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...] | None,
@@ -130,11 +133,10 @@ def command(
     if plan.stdout != "text" or given.quiet:
         complain(report, view)
     if plan.stdout is None and not given.quiet:
-        findings, errors = len(report.findings), len(report.errors)
-        click.echo(
-            f"{counted(findings, 'finding')}, {counted(errors, 'error')}: see {', '.join(file for _, file in plan.files)}",
-            err=True,
-        )
+        outcome = counted(len(report.findings), "finding")
+        if report.errors:
+            outcome += f", {counted(len(report.errors), 'error')}"
+        click.echo(f"{outcome}: see {', '.join(file for _, file in plan.files)}", err=True)
     ctx.exit(exit_status(report, session.configuration.options, session.targets.root))
 
 

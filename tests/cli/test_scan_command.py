@@ -105,8 +105,32 @@ class TestOutput:
     def test_a_file_takes_the_report_away_from_standard_output(self, run: Run, tree: Path) -> None:
         outcome = run("scan", "--format", "json", "--output", "report.json")
         assert outcome.out == ""
-        assert outcome.err == "2 findings, 0 errors: see report.json\n"
+        assert outcome.err == "2 findings: see report.json\n"
         assert json.loads((tree / "report.json").read_text(encoding="utf-8"))["summary"]["findings"] == 2
+
+    @pytest.mark.parametrize(
+        ("name", "begins"),
+        [
+            ("a.json", '{\n  "format": "klaudit-report/1"'),
+            ("a.HTML", "<!DOCTYPE html>"),
+            ("a.sarif", '{\n  "$schema"'),
+            ("a.sarif.json", '{\n  "$schema"'),
+            ("a.xml", "<?xml"),
+            ("a.md", "<!-- klaudit -->"),
+            ("a.txt", "bad.sh:1:1 KLA101"),
+            ("json", "bad.sh:1:1 KLA101"),
+        ],
+    )
+    def test_without_a_format_the_name_of_the_file_says_it(self, run: Run, tree: Path, name: str, begins: str) -> None:
+        outcome = run("scan", "bad.sh", "--output", name)
+        assert outcome.out == ""
+        assert (tree / name).read_text(encoding="utf-8").startswith(begins)
+        run("scan", "bad.sh", "--format", "text", "--output", name)
+        assert (tree / name).read_text(encoding="utf-8").startswith("bad.sh:1:1 KLA101")
+
+    def test_an_unread_file_is_told_beside_the_findings(self, run: Run, tree: Path) -> None:
+        outcome = run("scan", "bad.sh", "absent", "--output", "report.txt")
+        assert outcome.err.endswith("2 findings, 1 error: see report.txt\n")
 
     def test_more_formats_to_files_leave_standard_output(self, run: Run, tree: Path) -> None:
         outcome = run("scan", "--output", "json=a.json", "--output", "text=b.txt", "--color", "always")
