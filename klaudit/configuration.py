@@ -128,14 +128,16 @@ def find(start: str) -> Path | None:
     return None
 
 
-def load(file: str | Path, *, trusted: bool = False) -> Configuration:
+def load(file: str | Path, *, trusted: bool = False, patterns_from: str | None = None) -> Configuration:
     """Reads a configuration file.  `trusted`: the user named it, so that it may point outside its own folder.
+
+    Its patterns are meant from the real folder `patterns_from`, by default its own.
 
     Raises ConfigurationError, with the line, for unknown keys, wrong types and unusable values.
     """
     from klaudit.configuration_file import read_configuration  # the parser is needed only where there is a file
 
-    return read_configuration(Path(file), trusted=trusted)
+    return read_configuration(Path(file), trusted=trusted, patterns_from=patterns_from)
 
 
 def _has_section(file: Path) -> bool:

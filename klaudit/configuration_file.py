@@ -31,8 +31,11 @@ _KEY = re.compile(rf"\s*({_NAME}(?:\s*\.\s*{_NAME})*)\s*=")
 _T = TypeVar("_T", bound=str)
 
 
-def read_configuration(file: Path, *, trusted: bool) -> Configuration:
-    """The options that `file` sets.  Raises ConfigurationError for a file that cannot be read or used."""
+def read_configuration(file: Path, *, trusted: bool, patterns_from: str | None) -> Configuration:
+    """The options that `file` sets, its patterns meant from a folder, by default its own.
+
+    Raises ConfigurationError for a file that cannot be read or used.
+    """
     text = _read(file)
     path = str(file)
     table: object = _parse(path, text)
@@ -41,7 +44,7 @@ def read_configuration(file: Path, *, trusted: bool) -> Configuration:
         section = "tool.klaudit"
         for key in section.split("."):
             table = table.get(key, {}) if isinstance(table, dict) else table
-    reader = Reader(path, text, section, file.parent, trusted)
+    reader = Reader(path, text, section, file.parent, trusted, patterns_from or os.path.realpath(file.parent))
     return reader.configuration(table)
 
 
@@ -103,6 +106,7 @@ class Reader(Struct, frozen=True):
     section: str
     folder: Path
     trusted: bool
+    patterns_from: str
 
     def configuration(self, table: object) -> Configuration:
         if not isinstance(table, dict):
@@ -190,7 +194,7 @@ class Reader(Struct, frozen=True):
         patterns = self.strings(keys, value)
         for pattern in patterns:
             self.check_glob(keys, pattern)
-        return (Globs(os.path.realpath(self.folder), patterns),) if patterns else ()
+        return (Globs(self.patterns_from, patterns),) if patterns else ()
 
     def per_file_ignores(self, keys: Keys, value: object) -> tuple[PerFileIgnores, ...]:
         if not isinstance(value, dict):
@@ -199,7 +203,7 @@ class Reader(Struct, frozen=True):
             self.check_glob((*keys, pattern), pattern)
             if not isinstance(selectors, list) or not all(isinstance(item, str) for item in selectors):
                 raise self.error((*keys, pattern), f"`{pattern}` must give a list of rules, not {_shown(selectors)}")
-        base = os.path.realpath(self.folder)
+        base = self.patterns_from
         return tuple(PerFileIgnores(Globs(base, (pattern,)), tuple(value[pattern])) for pattern in value)
 
     def file(self, keys: Keys, value: object) -> str:

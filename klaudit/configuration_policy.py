@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -95,4 +94,4 @@ def _paths(reader: Reader, keys: Keys, value: object) -> Globs:
         raise reader.error(keys, "`paths` must name at least one pattern")
     for pattern in patterns:
         reader.check_glob(keys, pattern)
-    return Globs(os.path.realpath(reader.folder), patterns)
+    return Globs(reader.patterns_from, patterns)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from klaudit.configuration import COMMAND_LINE, Configuration, ConfigurationError, SettingsFile, find, load
 from klaudit.configuration_file import did_you_mean
+from klaudit.discover.targets import repository_of
 from klaudit.globs import Globs, refusal
 from klaudit.policy import PerPath
 
@@ -51,9 +53,18 @@ def configuration_for(root: str, config: str | None, *, isolated: bool) -> Confi
     if config is not None and isolated:
         raise ConfigurationError(None, None, "`config` and `isolated` exclude each other")
     if config is not None:
-        return load(config, trusted=True)
+        return load(config, trusted=True, patterns_from=_patterns_from(config, root))
     file = None if isolated else find(os.path.realpath(root))
     return Configuration() if file is None else load(file)
+
+
+def _patterns_from(config: str, root: str) -> str | None:
+    """A file from outside the repository names paths of the repository; None for one whose own folder they are meant from."""
+    folder, root = Path(os.path.realpath(config)).parent, os.path.realpath(root)
+    repository = repository_of(root)
+    if folder.is_relative_to(repository or root) or (repository is None and Path(root).is_relative_to(folder)):
+        return None
+    return repository or root
 
 
 def _excludes(patterns: Sequence[str], configuration: Configuration, root: str) -> tuple[Globs, ...] | None:

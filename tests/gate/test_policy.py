@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+import klaudit
 from klaudit.cli import cli
 from klaudit.cli.scan import exit_status
 from klaudit.configuration import Options, load
@@ -221,6 +222,28 @@ def test_what_is_allowed_does_not_count(tmp_path: Path, entry: str, expected: li
 def test_nothing_is_said_of_entries_that_were_not_looked_for(tmp_path: Path, changes: dict[str, object]) -> None:
     report = scanned(tmp_path, {"run.sh": REWARD}, f'{ALLOW}rule = "KLA101"\n', **changes)
     assert report.remarks == ()
+
+
+@pytest.mark.parametrize("part", [".", "production"])
+def test_a_policy_from_outside_the_repository_names_its_paths(tmp_path: Path, part: str) -> None:
+    """As in a pipeline that does not believe the configuration of a pull request."""
+    (tmp_path / "ours.toml").write_text(
+        'exclude = ["old/**"]\n[per-file-ignores]\n"tests/**" = ["KLA101"]\n'
+        '[[allow]]\npaths = ["figures/**"]\nrule = "KLA101"\nreason = "r"\n'
+        '[[per-path]]\npaths = ["production/**"]\nrequire = "no-kl"\n'
+    )
+    root = tmp_path / "repository"
+    for name in ("old", "tests", "figures", "production", ".git"):
+        (root / name).mkdir(parents=True)
+        (root / name / "run.sh").write_text(LAUNCH)
+    for place in (tmp_path, tmp_path / "elsewhere"):
+        place.mkdir(exist_ok=True)
+        file = (tmp_path / "ours.toml").rename(place / "ours.toml")
+        report = klaudit.scan(root / part, config=file, select=["KLA101", "KLA401"])
+        prefix = "" if part != "." else "production/"
+        found = {(each.span.path, each.rule) for each in report.findings}
+        assert found == {(f"{prefix}run.sh", "KLA101"), (f"{prefix}run.sh", "KLA401")}
+        file.rename(tmp_path / "ours.toml")
 
 
 def test_nothing_is_said_where_only_a_part_is_scanned(tmp_path: Path) -> None:
