@@ -20,7 +20,7 @@ _ATTRIBUTE = re.compile(r"\s*[\w.\[\]\"']+\.\w+\s*=(?!=)|\s*\w+(?:\[[^]]*\])+\s*
 _FIELD = re.compile(r"(\w+)\s*:\s*[^=]+=")
 _KEYWORD = re.compile(r"(\w+)\s*=(?!=)")
 _ENTRY = re.compile(r"[rbu]?([\"'])([\w.]+)\1\s*:")
-_REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\n]*)?(?=\r?\n|\Z)")
+_REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\r\n]*)?(?=\r?\n|\Z)")
 _EMPTY_CALL = re.compile(rb"\((?=\)|\*\*)")
 
 

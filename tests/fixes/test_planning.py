@@ -341,4 +341,30 @@ def test_launches_of_code_that_is_wrong_are_named_with_it() -> None:
     folder = Path(__file__).parents[2] / "fixtures" / "code-vendored-trainer" / "input"
     made = plan([str(folder)], Options(), Request())
     assert not made.migrations
-    assert any("mended first" in each.why and {"KLA301", "KLA302", "KLA303"} & set(each.rules) for each in made.unchanged)
+    assert any(
+        "mended first" in each.why and {"KLA301", "KLA302", "KLA303"} & set(each.rules) for each in made.unchanged
+    )
+
+
+# --- lines of code ------------------------------------------------------------------------------------------------------------------------
+
+ATTRIBUTES = (
+    'from omegaconf import OmegaConf\nconfig = OmegaConf.load("base.yaml")\nconfig.algorithm.adv_estimator = "grpo"\n'
+    "config.actor_rollout_ref.actor.use_kl_loss = True  # on\n"
+    'config.actor_rollout_ref.actor.kl_loss_type = "low_var_kl"  # gone\nconfig.actor_rollout_ref.actor.kl_loss_coef = 0.01  # kept\n'
+)
+
+
+@pytest.mark.parametrize("target", ["k1-in-reward", "k2-in-loss"])
+def test_lines_behind_a_comment_end_as_the_others(tmp_path: Path, target: str) -> None:
+    made = planned(tmp_path, {"launch.py": ATTRIBUTES.replace("\n", "\r\n")}, target=target)
+    assert "\n" not in fixed(made, "launch.py").replace("\r\n", "")
+    assert fixed(made, "launch.py").replace("\r\n", "\n") == fixed(
+        planned(tmp_path / "other", {"launch.py": ATTRIBUTES}, target=target), "launch.py"
+    )
+
+
+def test_a_lone_carriage_return_ends_a_comment_and_what_follows_stays(tmp_path: Path) -> None:
+    made = planned(tmp_path, {"launch.py": ATTRIBUTES.replace("# gone", "# gone\rkeep = 1")})
+    assert "keep = 1" in made.contents.get("launch.py", b"keep = 1").decode()
+    assert "shares its line with another statement" in whys(made)

@@ -16,7 +16,7 @@ from klaudit.readers.source import Source
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.Module
 Positioned: TypeAlias = ast.expr | ast.stmt
 
-_REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)")
+_REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\r\n]*)?(?:\r?\n|\Z)")
 _BETWEEN_STRINGS = re.compile(rb'"\s*,\s*"')
 _FARTHEST = 2_000  # bytes that are looked back over for a comment
 _INNER_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
