@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from klaudit.budget import Budget
 from klaudit.configuration import Options
 from klaudit.discover import list_context, list_files, locate, path_in_repository
+from klaudit.discover.targets import repository_of
 from klaudit.findings.judging import give_fingerprints, order_of
 from klaudit.findings.selection import Selection
-from klaudit.frameworks.detect import beyond_releases
+from klaudit.frameworks.detect import Detector, beyond_releases
 from klaudit.frameworks.load import load_frameworks
 from klaudit.gate import Gate, hold
 from klaudit.model import FileResult, Finding, Problem, Report, Setup
@@ -45,10 +46,37 @@ def scan(paths: Sequence[str], options: Options, progress: Progress | None = Non
 
     context = list_context(targets, found, options)
     report, marked = _judge(tree, context, found.files, options, budget, progress)
-    report = replace(report, errors=_in_order({*targets.problems, *found.problems, *report.errors}))
+    report = replace(
+        report,
+        errors=_in_order({*targets.problems, *found.problems, *report.errors}),
+        remarks=(*report.remarks, *_versions_above(report, tree.root, options)),
+    )
     report = hold(report, Gate(tree, targets, found.files, options, marked, budget, judge))
     by_rule = Counter(finding.rule for finding in report.findings)
     return replace(report, by_rule=dict(sorted(by_rule.items())), seconds=time.perf_counter() - started)
+
+
+def _versions_above(report: Report, root: str, options: Options) -> Iterator[str]:
+    """What the repository says of the frameworks whose version a scan of one of its folders has to assume."""
+    assumed = {setup.framework: setup.version.value for setup in report.setups if setup.version.source == "assumed"}
+    repository = repository_of(root)
+    inside = path_in_repository(root).rstrip("/")
+    if not assumed or not inside or repository is None:
+        return
+    known = {framework.id: framework for framework in load_frameworks(options.rules)}
+    detector = Detector(Tree(repository), (), {})
+    for name in sorted(assumed.keys() & known.keys()):
+        version = detector.version(known[name], f"{inside}/.")
+        if version.source != "assumed":
+            where = (
+                "the source above it is that of"
+                if version.source == "vendored"
+                else f"{version.path} above it asks for"
+            )
+            yield (
+                f"`{inside}` is judged by itself, with {name} {assumed[name]} assumed, but {where} {name} {version.value}: scan the "
+                f"repository from its root"
+            )
 
 
 def _judge(

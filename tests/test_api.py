@@ -53,6 +53,38 @@ def test_nothing_is_written(tree: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tree, *tree.rglob("*"))} == before
 
 
+@pytest.mark.parametrize(
+    ("above", "told"),
+    [
+        ({"requirements.txt": "verl==0.7.0\n"}, "requirements.txt above it asks for verl 0.7.0"),
+        (
+            {"verl/trainer/main_ppo.py": "", "verl/version/version": "0.3.0\n"},
+            "the source above it is that of verl 0.3.0",
+        ),
+    ],
+)
+def test_a_folder_of_a_repository_is_told_what_stands_above_it(tree: Path, above: dict[str, str], told: str) -> None:
+    (tree / "scripts").mkdir()
+    (tree / "scripts" / "run.sh").write_text(LAUNCH, encoding="utf-8")
+    assert not klaudit.scan("scripts").remarks
+    (tree / ".git").mkdir()
+    assert not klaudit.scan("scripts").remarks
+    for path, text in above.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text, encoding="utf-8")
+    (remark,) = klaudit.scan("scripts").remarks
+    assert remark.startswith("`scripts` is judged by itself, with verl ")
+    assert told in remark
+    for report in (
+        klaudit.scan("."),
+        klaudit.scan("scripts/run.sh"),  # a file is a part of its repository
+        klaudit.scan("scripts", "run.sh"),
+        klaudit.scan("scripts", framework_versions={"verl": "0.7.0"}),
+        klaudit.scan("scripts", frameworks=["trl"]),
+    ):
+        assert not report.remarks
+
+
 class TestOptions:
     def test_they_overrule_the_configuration(self, tree: Path) -> None:
         (tree / "klaudit.toml").write_text('ignore = ["k3-in-loss"]\n', encoding="utf-8")
