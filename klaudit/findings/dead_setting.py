@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import by_hand, fault_drafts, key, quote, show
-from klaudit.frameworks.resolve import Effective, TermState
+from klaudit.frameworks.resolution import Effective, TermState
 
 
 @judges("dead-setting")

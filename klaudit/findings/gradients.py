@@ -17,7 +17,7 @@ from klaudit.findings.wording import (
     proposal,
     sum_is_unbiased,
 )
-from klaudit.frameworks.resolve import Resolution, TermState
+from klaudit.frameworks.resolution import Resolution, TermState
 from klaudit.model import Placement, Span, Term
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import estimator_place, fault_drafts, key, show
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.frameworks.rules import SettingSpec
 from klaudit.model import Fix, Unknown
 

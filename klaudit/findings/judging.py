@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 import klaudit.findings
 from klaudit.findings import catalogue
-from klaudit.frameworks.resolve import Resolution, resolve
+from klaudit.frameworks.resolution import Resolution
+from klaudit.frameworks.resolve import resolve
 from klaudit.model import Confidence, Edit, Evidence, Finding, Fix, Safety, Severity, Span
 
 NO_FIX = Fix("none", "")

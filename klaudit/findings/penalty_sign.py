@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import code_sentence, describe, evidence, key, place, proposal
-from klaudit.frameworks.resolve import Resolution, TermState
+from klaudit.frameworks.resolution import Resolution, TermState
 from klaudit.model import Fix
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import fault_drafts, key
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.frameworks.rules import Name, Trainer
 from klaudit.model import Fix, Setting
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from klaudit.findings.judging import Draft
 from klaudit.frameworks.migrate import Change, Impossible, best_change, broken_code
-from klaudit.frameworks.resolve import Effective, Resolution, TermState
+from klaudit.frameworks.resolution import Effective, Resolution, TermState
 from klaudit.model import Evidence, Fix, Setting, Span, Unknown, Value
 from klaudit.theory import REVERSE
 

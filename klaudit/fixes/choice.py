@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from klaudit.findings.wording import change_text
 from klaudit.fixes.migration import Request, RequestError
 from klaudit.frameworks.migrate import Change, Impossible, change
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.frameworks.rules import Framework
 
 # Without k1 in the reward these come closest, best first: unbiased per token, off-policy too; one value changed; the gradient of k2.

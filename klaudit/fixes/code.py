@@ -11,7 +11,7 @@ from klaudit.fixes.commands import Commands
 from klaudit.fixes.literals import spell
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.fixes.wish import Entry, Pages, Wish
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.model import Edit, Setting
 
 _Form: TypeAlias = Literal["keyword", "entry", "field", "attribute", "override"]

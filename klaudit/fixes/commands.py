@@ -10,7 +10,7 @@ from klaudit.fixes import items, words
 from klaudit.fixes.literals import prefers_capitals, spell
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.fixes.wish import Entry, Pages, Wish
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.model import Edit, Setting, Span, Value
 
 _STRING_START = re.compile(rb"[rbfRBF]{0,2}(\"\"\"|'''|\"|')\Z")

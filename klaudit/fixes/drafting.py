@@ -15,7 +15,7 @@ from klaudit.fixes.snapshot import resolutions, trained
 from klaudit.fixes.watched import WatchedTree
 from klaudit.fixes.wish import Pages
 from klaudit.frameworks.migrate import Impossible, broken_code
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.gate.excuses import Excuses
 from klaudit.model import Finding
 from klaudit.scanner import Scanner

@@ -13,7 +13,7 @@ from klaudit.fixes.rewrite import edits_of
 from klaudit.fixes.snapshot import Launches
 from klaudit.fixes.wish import Entry, Pages, Wish, wish
 from klaudit.frameworks.migrate import Change
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.frameworks.rules import CodeChange
 from klaudit.model import Edit, Setup
 from klaudit.readers.source import UnreadableError

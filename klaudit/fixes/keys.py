@@ -10,7 +10,7 @@ from klaudit.fixes import items
 from klaudit.fixes.literals import Language, spell
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.fixes.wish import Entry, Pages, Wish
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.frameworks.systems.keys import read_keys
 from klaudit.model import Edit, Setting
 from klaudit.readers.document import Entry as Key

@@ -16,7 +16,7 @@ from klaudit.fixes.rereading import Rereader
 from klaudit.fixes.snapshot import Launches
 from klaudit.fixes.watched import stale
 from klaudit.fixes.wish import Pages
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.model import Edit, Unknown, Value
 from klaudit.tree import Tree
 

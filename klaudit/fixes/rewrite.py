@@ -9,7 +9,7 @@ from klaudit.fixes.literals import spell
 from klaudit.fixes.page import CannotEditError
 from klaudit.fixes.trainers import trainer_edits
 from klaudit.fixes.wish import Pages, Wish
-from klaudit.frameworks.resolve import Resolution
+from klaudit.frameworks.resolution import Resolution
 from klaudit.frameworks.rules import CodeChange
 from klaudit.model import Edit
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from klaudit.frameworks.launch import Launch
-from klaudit.frameworks.resolve import Resolution, resolve
+from klaudit.frameworks.resolution import Resolution
+from klaudit.frameworks.resolve import resolve
 from klaudit.model import Problem, Setup, Term, Value
 from klaudit.readers.source import UnreadableError
 from klaudit.scanner import Scanner

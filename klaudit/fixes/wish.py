@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.frameworks.migrate import Change
-from klaudit.frameworks.resolve import Effective, Resolution, as_number
+from klaudit.frameworks.resolution import Effective, Resolution
+from klaudit.frameworks.values import as_number
 from klaudit.model import Setting, Unknown, Value
 from klaudit.tree import Tree
 

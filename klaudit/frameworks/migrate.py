@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from klaudit.frameworks.resolve import Effective, Resolution, TermState
+from klaudit.frameworks.resolution import Effective, Resolution, TermState
 from klaudit.frameworks.rules import CodeChange, Plain, Recipe
 from klaudit.model import Value
 

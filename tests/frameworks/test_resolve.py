@@ -8,7 +8,8 @@ import pytest
 
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.load import load_framework
-from klaudit.frameworks.resolve import Resolution, resolve
+from klaudit.frameworks.resolution import Resolution
+from klaudit.frameworks.resolve import resolve
 from klaudit.frameworks.rules import Framework
 from klaudit.frameworks.systems.layered import LayeredConfiguration
 from klaudit.model import FrameworkVersion, Setting, Span, Unknown, Value

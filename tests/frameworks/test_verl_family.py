@@ -6,7 +6,8 @@ import pytest
 
 from klaudit.frameworks.launch import Launch
 from klaudit.frameworks.load import load_frameworks
-from klaudit.frameworks.resolve import Resolution, resolve
+from klaudit.frameworks.resolution import Resolution
+from klaudit.frameworks.resolve import resolve
 from klaudit.frameworks.systems.layered import LayeredConfiguration
 from klaudit.model import FrameworkVersion, Setting, Span, Value
 
