@@ -19,6 +19,7 @@ from klaudit.code.conditions import NEVER, Condition, either
 from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
 
 MAX_NODES = 60_000
+READ_OUT = "read out"  # text of a DETACH that leaves the tensors for plain numbers
 
 
 class Op(Enum):
@@ -46,7 +47,7 @@ class Op(Enum):
     MAX = auto()
     WHERE = auto()  # condition, if true, if false
     COMPARE = auto()  # left, right; `text` is the operator
-    DETACH = auto()
+    DETACH = auto()  # `text` is READ_OUT or ""
     REDUCE = auto()  # `text` is sum or mean; `axis` says over what
     SOFTMAX = auto()
     LOGSOFTMAX = auto()

@@ -62,8 +62,8 @@ _COEFFICIENT = _PENALTY_COEFFICIENT | vocabulary(
 _OBJECT_ROOTS = vocabulary("self cfg config args conf hparams params settings opt options flags hps cls")
 _AGGREGATION = vocabulary(
     """
-    mean sum avg average agg aggregate aggregated reduce reduction reducer gather pad unpad split chunk cat stack
-    concat select slice nanmean nansum
+    mean sum avg average agg aggregate aggregated aggregator reduce reduction reducer gather pad unpad split chunk cat
+    stack concat select slice nanmean nansum
     """
 )
 _BAR_AGGREGATION = vocabulary("whiten normalize normalise std var kl penalty loss")
@@ -130,6 +130,11 @@ def is_loss(identifier: str) -> bool:
 def is_reward(identifier: str) -> bool:
     found = words(identifier)
     return not _REWARD.isdisjoint(found) and "implicit" not in found and _PREFERENCE.isdisjoint(set(found) - {"kl"})
+
+
+def speaks_of_reward(identifier: str) -> bool:
+    """Whatever kind of reward it is."""
+    return _has(identifier, _REWARD)
 
 
 def is_metric(identifier: str) -> bool:

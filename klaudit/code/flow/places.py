@@ -39,13 +39,22 @@ def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Place
             best[key] = _better(item, best.get(key))
     decided = {node for node, place, _ in best if place in ("loss", "reward")}
     rewarded = {node for node, place, _ in best if place == "reward"}
-    live = {node for node, place, detached in best if place == "loss" and not detached}
     return [
         item
         for (node, place, detached), item in best.items()
         if not (place not in ("loss", "reward") and node in decided)
-        and not (place == "loss" and not item.target.certain and (node in rewarded or (detached and node in live)))
+        and not (place == "loss" and not item.target.certain and node in rewarded)
+        and not (place == "loss" and _is_copy(item, best.get((node, place, not detached)), detached=detached))
     ]
+
+
+def _is_copy(item: Placed, other: Placed | None, *, detached: bool) -> bool:
+    """Of a loss with gradient and the same without: what is returned or stored detached beside the one trained on is for the logs."""
+    if other is None:
+        return False
+    if item.target.certain != other.target.certain:
+        return not item.target.certain
+    return detached and (not item.target.certain or item.target.what.startswith("returned"))
 
 
 def _better(item: Placed, other: Placed | None) -> Placed:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, Condition
-from klaudit.code.graph import Node, Site
+from klaudit.code.graph import READ_OUT, Node, Op, Site
 from klaudit.code.interpreter.machine import Frame, Machine, Sink
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.result import Place
@@ -59,7 +59,7 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
     off = bool(frame.without_gradient)
     for condition, value, site in frame.returns:
         for at, (name, node) in enumerate(parts(machine, value)):
-            if not node.bears_kl:
+            if not node.bears_kl or (place != "reward" and _is_read_out(node)):
                 continue
             if place in ("loss", "reward") and (at == 0 or (name and (names.is_loss(name) or names.is_reward(name)))):
                 found.append(
@@ -69,7 +69,7 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
                 found.append(
                     Target("loss", node, site, f"returned as {name}", False, condition, True, without_gradient=off)
                 )
-            else:
+            elif not _is_called_a_reward(machine, node):
                 found.append(
                     Target(
                         "unknown",
@@ -83,6 +83,16 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
                     )
                 )
     return found
+
+
+def _is_read_out(node: Node) -> bool:
+    """A number for the logs: no optimiser can use it."""
+    return node.op is Op.DETACH and node.text == READ_OUT
+
+
+def _is_called_a_reward(machine: Machine, node: Node) -> bool:
+    """Also an implicit one, as preference losses and process reward models have: a log-ratio that is no penalty."""
+    return any(names.speaks_of_reward(name) for name, _ in machine.graph.bound_to.get(node, ()))
 
 
 def _name(frame: Frame) -> str:

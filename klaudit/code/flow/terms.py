@@ -52,7 +52,7 @@ def occurrences(
             continue
         walk.seen.add(key)
         walk.visits += 1
-        if walked is not None:
+        if walked is not None and not passage.detached:  # what a detached copy holds may be trained on elsewhere
             walked.add(node)
         passage = _stepped(node, passage, graph)
         below = list(_below(node, passage, graph))

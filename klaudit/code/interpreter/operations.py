@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from klaudit.code import names
-from klaudit.code.graph import Graph, Node, Op, Site, reachable
+from klaudit.code.graph import READ_OUT, Graph, Node, Op, Site, reachable
 from klaudit.code.values import Arguments, Literal, Value
 
 SAMPLED_TOKENS = "log-probability of the sampled tokens"
@@ -58,6 +58,10 @@ def _same(given: Given) -> Node:
 
 def _detached(given: Given) -> Node:
     return given.make(Op.DETACH)
+
+
+def _read_out(given: Given) -> Node:
+    return given.make(Op.DETACH, text=READ_OUT)
 
 
 def _binary(op: Op) -> Meaning:
@@ -263,7 +267,8 @@ SAME = names.vocabulary(
 
 OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(SAME, _same),
-    **dict.fromkeys(("detach", "detach_", "stop_gradient", "item", "tolist", "numpy"), _detached),
+    **dict.fromkeys(("detach", "detach_", "stop_gradient"), _detached),
+    **dict.fromkeys(("item", "tolist", "numpy"), _read_out),
     **dict.fromkeys(("exp", "exp_"), _unary(Op.EXP)),
     **dict.fromkeys(("expm1", "expm1_"), _unary(Op.EXPM1)),
     **dict.fromkeys(("log", "log_"), _unary(Op.LOG)),
