@@ -15,6 +15,7 @@ from klaudit.cli.progress import shown_progress
 from klaudit.reports.layout import paint
 from klaudit.reports.migrations import diff_style
 from klaudit.reports.visible import visible
+from klaudit.reports.wording import counted
 
 if TYPE_CHECKING:
     from klaudit.init.proposal import Change
@@ -68,14 +69,14 @@ def command(
         _show(root, proposal.changes, is_write=is_write)
     for note in proposal.notes:
         click.echo(f"- {visible(note)}", err=True)
-    count = len(proposal.changes)
-    if not count:
+    files = counted(len(proposal.changes), "file")
+    if not proposal.changes:
         click.echo("Nothing to do.", err=True)
     elif is_write:
-        click.echo(f"{count} files written.", err=True)
+        click.echo(f"{files} written.", err=True)
     else:
-        click.echo(f"{count} files would be written: --write does it.", err=True)
-    ctx.exit(int(bool(count) and not is_write))
+        click.echo(f"{files}, not written: --write does that.", err=True)
+    ctx.exit(int(bool(proposal.changes) and not is_write))
 
 
 def _show(root: str, changes: Sequence[Change], *, is_write: bool) -> None:

@@ -44,6 +44,8 @@ def _proposals(surroundings: Surroundings, report: Report, wishes: Wishes) -> It
     yield settings(surroundings, _assumed(report), FILE_NAME if is_new else None)
     if _first(wishes.pre_commit, surroundings.read(PRE_COMMIT) is not None):
         yield pre_commit(surroundings)
+    elif wishes.pre_commit is None:
+        yield Proposal(notes=("there is no .pre-commit-config.yaml: --pre-commit adds one with the hook",))
     on_github = _first(wishes.github, surroundings.uses_github)
     on_gitlab = _first(wishes.gitlab, surroundings.uses_gitlab)
     if on_github:

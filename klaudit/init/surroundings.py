@@ -11,6 +11,7 @@ from klaudit.tree import TooLargeError, Tree
 _REMOTE = re.compile(r'^\s*\[\s*remote\s+"[^"\n]*"\s*\][ \t]*$([^\[]*)', re.MULTILINE)
 _URL = re.compile(r"^\s*url\s*=\s*(.+?)\s*$", re.MULTILINE)
 _SCP = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)")
+_USUAL = ("main", "master")
 _HEAD = re.compile(r"ref: refs/(?:heads|remotes/origin)/([\w./-]+)\s*")
 
 
@@ -38,12 +39,19 @@ class Surroundings:
 
     @property
     def main_branch(self) -> str:
-        """As the remote says, else the branch that is checked out."""
-        for path in (".git/refs/remotes/origin/HEAD", ".git/HEAD"):
-            match = _HEAD.fullmatch((self.read(path) or b"").decode("utf-8", "replace"))
-            if match is not None:
-                return match[1]
-        return "main"
+        """As the remote says, else one that is there under a usual name, else the branch that is checked out."""
+        usual = next((name for name in _USUAL if self._has_branch(name)), None)
+        return self._head(".git/refs/remotes/origin/HEAD") or usual or self._head(".git/HEAD") or "main"
+
+    def _head(self, path: str) -> str | None:
+        match = _HEAD.fullmatch((self.read(path) or b"").decode("utf-8", "replace"))
+        return None if match is None else match[1]
+
+    def _has_branch(self, name: str) -> bool:
+        if self.tree.is_file(f".git/refs/heads/{name}"):
+            return True
+        packed = (self.read(".git/packed-refs") or b"").splitlines()
+        return any(line.split(b" ")[-1] == f"refs/heads/{name}".encode() for line in packed)
 
     @cached_property
     def hosts(self) -> frozenset[str]:

@@ -87,6 +87,37 @@ class TestWhatIsProposed:
         named = re.findall(r"(?m)^\+\+\+ b/(.+)$", out)
         assert named == [WORKFLOW, ".gitlab-ci.yml", ".gitlab/klaudit.yml", ".pre-commit-config.yaml", "klaudit.toml"]
 
+    @pytest.mark.parametrize(
+        ("git", "branch"),
+        [
+            ({}, "trunk"),
+            ({".git/refs/heads/trunk": "", ".git/refs/heads/main": ""}, "main"),
+            (
+                {".git/packed-refs": "# pack-refs with: peeled\n0123 refs/heads/master\n4567 refs/heads/mains\n"},
+                "master",
+            ),
+            (
+                {".git/refs/remotes/origin/HEAD": "ref: refs/remotes/origin/dev\n", ".git/refs/heads/main": ""},
+                "dev",
+            ),
+        ],
+    )
+    def test_the_workflow_runs_on_the_main_branch_whatever_is_checked_out(
+        self, run: Run, tmp_path: Path, git: dict[str, str], branch: str
+    ) -> None:
+        write(tmp_path, git)
+        _, out, _ = run("--github")
+        assert f"    branches: [{branch}]\n" in out
+
+    def test_what_was_not_found_is_offered(self, run: Run, tmp_path: Path) -> None:
+        assert "--pre-commit adds one" in run()[2]
+        for arguments in (("--pre-commit",), ("--no-pre-commit",)):
+            assert "--pre-commit adds one" not in run(*arguments)[2]
+
+    def test_files_are_counted(self, run: Run) -> None:
+        assert run()[2].endswith("1 file, not written: --write does that.\n")
+        assert run("--pre-commit", "--write")[2].endswith("2 files written.\n")
+
     def test_options_overrule_what_is_found(self, run: Run, tmp_path: Path) -> None:
         write(tmp_path, {".github/CODEOWNERS": "", "klaudit.toml": ""})
         _status, out, err = run("--no-github", "--pre-commit")
