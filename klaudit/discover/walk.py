@@ -106,4 +106,4 @@ def _spec(file: Path) -> GitIgnoreSpec | None:
             text = stream.read(_MAX_IGNORE_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    return compile_globs(text.splitlines()[:_MOST_PATTERNS])
+    return compile_globs(text.replace("\r\n", "\n").split("\n")[:_MOST_PATTERNS])

@@ -127,6 +127,13 @@ def test_ignore_files_above_and_beside_the_tree_count(tmp_path: Path, git: GitRu
     assert found(tmp_path / "sub") == ["b.sh", "x/deep.json", "x/only.sh"]
 
 
+def test_only_a_line_feed_ends_a_pattern(tmp_path: Path, git: GitRun, listing: str) -> None:
+    git("init")
+    write(tmp_path, ".gitignore", text="a.sh\x0cb.sh\u2028*\x85\rb.sh\nc.sh\n")
+    write(tmp_path, "b.sh", "c.sh")
+    assert found(tmp_path) == ["b.sh"]
+
+
 def test_an_ignore_file_counts_outside_a_repository(tmp_path: Path, listing: str) -> None:
     write(tmp_path, ".gitignore", text="outputs/\n")
     write(tmp_path, "outputs/config.yaml", "run.sh")
