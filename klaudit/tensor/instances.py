@@ -8,6 +8,7 @@ old policy lies half as far from pi in a direction of its own.
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -162,5 +163,7 @@ def _jacobian(tables: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """d tables / d theta (B, N, T, V, P), by one forward-mode pass over copies of the instances, each with a direction of its own."""
     count, parameters = theta.shape
     directions = torch.eye(parameters, dtype=theta.dtype).repeat(count, 1)
-    columns: Tensor = torch.func.jvp(tables, (theta.repeat_interleave(parameters, 0),), (directions,))[1]
+    with warnings.catch_warnings():  # the first use of forward mode makes some releases warn of a part of their own
+        warnings.filterwarnings("ignore", message=r"`torch\.jit\.")
+        columns: Tensor = torch.func.jvp(tables, (theta.repeat_interleave(parameters, 0),), (directions,))[1]
     return columns.reshape(count, parameters, *columns.shape[1:]).movedim(1, -1).contiguous()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import pytest
 import torch
 
@@ -78,3 +81,19 @@ def test_global_random_state_is_left_alone() -> None:
 def test_a_distance_out_of_reach_is_refused() -> None:
     with pytest.raises(TensorError, match="smaller distance"):
         categorical(50.0)
+
+
+def test_what_torch_warns_of_its_own_parts_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users cannot mend that forward mode is built with `torch.jit`; any other warning is theirs to see."""
+    jvp = torch.func.jvp
+
+    def warning(*arguments: Any, **options: Any) -> Any:
+        warnings.warn("`torch.jit.script` is deprecated.", FutureWarning, stacklevel=2)
+        warnings.warn("something else", FutureWarning, stacklevel=2)
+        return jvp(*arguments, **options)
+
+    monkeypatch.setattr(torch.func, "jvp", warning)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        autoregressive(0.2, count=1, vocabulary=3, length=2)
+    assert [str(each.message) for each in seen] == ["something else"]
