@@ -162,7 +162,8 @@ class Reader(Struct, frozen=True):
 
     def count(self, keys: Keys, value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1024:
-            raise self.error(keys, f"`{keys[-1]}` must be a whole number from 1 to 1024, not {_shown(value)}")
+            shown = value if type(value) is int else _shown(value)
+            raise self.error(keys, f"`{keys[-1]}` must be a whole number from 1 to 1024, not {shown}")
         return value
 
     def one_of(self, keys: Keys, value: object, choices: Collection[_T]) -> _T:
@@ -172,7 +173,8 @@ class Reader(Struct, frozen=True):
                 return choice
         hint = did_you_mean(value, choices) if isinstance(value, str) else ""
         hint = "" if hint.startswith(" (") else hint
-        raise self.error(keys, f"`{keys[-1]}` must be one of {', '.join(choices)}, not {_shown(value)}{hint}")
+        shown = f"`{value[:40]}`" if isinstance(value, str) else _shown(value)
+        raise self.error(keys, f"`{keys[-1]}` must be one of {', '.join(choices)}, not {shown}{hint}")
 
     @staticmethod
     def shown(value: object) -> str:

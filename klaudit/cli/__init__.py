@@ -14,6 +14,7 @@ from klaudit.errors import KlauditError
 
 INTERRUPTED = 130
 FAILED = 2
+_VERBOSE = {"--verbose", "-v"}
 
 # name -> (module that has it as `command`, what it is for).  Help lists them from here, without importing any.
 COMMANDS = {
@@ -69,7 +70,7 @@ def _tell(error: KlauditError) -> None:
 
 
 def _tell_fault(error: Exception) -> None:
-    if "--verbose" in sys.argv:
+    if not _VERBOSE.isdisjoint(sys.argv):
         import traceback
 
         traceback.print_exception(error)

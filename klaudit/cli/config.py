@@ -8,6 +8,7 @@ import os
 import click
 
 from klaudit.cli.output import write
+from klaudit.cli.parameters import Failure
 from klaudit.configuration import Configuration, Options
 from klaudit.configuration_file import KEYS
 from klaudit.effective import configuration_for
@@ -24,8 +25,10 @@ def command(path: str, config: str | None, isolated: bool) -> None:
     """Show the configuration that a scan of PATH (by default the working directory) would use, and where each value comes from."""
     from klaudit.discover import locate
 
-    root = locate([path], Options()).root
-    configuration = configuration_for(root, config, isolated=isolated)
+    targets = locate([path], Options())
+    if targets.problems:
+        raise Failure(f"{path}: {targets.problems[0].message}")
+    configuration = configuration_for(targets.root, config, isolated=isolated)
     write(_lines(configuration))
 
 

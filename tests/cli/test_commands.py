@@ -205,3 +205,8 @@ verl = "0.7.0"
         outcome = run("config")
         assert outcome.status == 2
         assert "klaudit.toml:1: `jobs`" in outcome.err
+
+    def test_a_folder_that_is_not_there_is_told(self, run: Run) -> None:
+        outcome = run("config", "absent")
+        assert (outcome.status, outcome.out) == (2, "")
+        assert "absent: no such file or folder" in outcome.err

@@ -58,9 +58,10 @@ class TestStatus:
             "klaudit: internal error: KeyError: 'x\\x1b[2J'\nPlease report it, with what was scanned and what --verbose shows.\n"
         )
 
-    def test_a_fault_shows_its_traceback_only_when_asked(self, run: Run, tree: Path, engine: Any) -> None:
+    @pytest.mark.parametrize("option", ["--verbose", "-v"])
+    def test_a_fault_shows_its_traceback_only_when_asked(self, run: Run, tree: Path, engine: Any, option: str) -> None:
         engine.fault = ZeroDivisionError("over nothing")
-        outcome = run("scan", "--verbose")
+        outcome = run("scan", option)
         assert outcome.status == 2
         assert "Traceback" in outcome.err and "over nothing" in outcome.err
 
