@@ -45,6 +45,13 @@ CASES: dict[str, tuple[str, Ways]] = {
         [(('not (-z "$1")',), ["run", "model=${1}"])],
     ),
     "a variable that must be set": ("set -u\nrun kl=$KL", [(("$KL is set",), ["run", "kl=${KL}"])]),
+    "several that must be set, in one command": (
+        "set -eu\nrun $1 kl=$KL\nrun $KL $MODE",
+        [
+            (("$1 is set", "$KL is set"), ["run", "${1}", "kl=${KL}"]),
+            (("$1 is set", "$KL is set", "$MODE is set"), ["run", "${KL}", "${MODE}"]),
+        ],
+    ),
     "a variable demanded": ("run kl=${KL:?set it}", [(("$KL is set",), ["run", "kl=${KL}"])]),
     "a variable demanded inside a substitution": (
         "set -eu\nX=$(basename $1)\nrun $X",

@@ -54,7 +54,7 @@ class Explorer:
         self.is_nested = False  # inside a substitution, whose command cannot be gone on with
         self._budget = budget
         self._ways: deque[Way] = deque()
-        self._settled: set[tuple[int, int, int]] = set()  # (program, position, start of the arm) asked for before
+        self._settled: set[tuple[int, int, int, str]] = set()  # program, position, arm, what for: asked before
         self._kept: list[object] = []  # the programs whose identities these are
 
     def next_way(self) -> Way | None:
@@ -64,12 +64,15 @@ class Explorer:
         """Whether branches met now are to be followed."""
         return not self.is_nested and self._budget.runs > 0 and (self.region is None or self.region.contains(state))
 
-    def wants(self, state: State, taken: Range, other: Range) -> bool:
-        """Whether to follow the `other` way as well: it is asked for the first time and can start another command."""
+    def wants(self, state: State, taken: Range, other: Range, what_for: str = "") -> bool:
+        """Whether to follow the `other` way as well: it is asked for the first time and can start another command.
+
+        `what_for` tells ways apart that begin at the same place.
+        """
         if not self.is_open(state):
             return False
         frame = state.frame
-        key = (id(frame.instructions), frame.position, other[0])
+        key = (id(frame.instructions), frame.position, other[0], what_for)
         if key in self._settled:
             return False
         self._settled.add(key)

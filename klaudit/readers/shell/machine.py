@@ -53,6 +53,7 @@ class Started(Struct, frozen=True):
     assumes: tuple[str, ...]
     directory: str | None
     environment: tuple[tuple[str, Text], ...]
+    called_at: Place | None
 
 
 class Machine:
@@ -150,7 +151,7 @@ class Machine:
         state = self.state
         environment = (*state.environment(), *prefix)
         words = tuple(zip(fields, sites, strict=True))
-        self.started.append(Started(words, place, state.assumes, state.shown_directory, environment))
+        self.started.append(Started(words, place, state.assumes, state.shown_directory, environment, state.frame.called_at))
 
     # --- failures and tests ------------------------------------------------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class Machine:
         """Begin the present instruction again, now with the variable."""
         state, frame = self.state, self.state.frame
         rest = (frame.position - 1, len(frame.instructions))
-        if self.explorer.wants(state, rest, rest):
+        if self.explorer.wants(state, rest, rest, name):
             way = self.explorer.open(state, rest, f"${name} is set")
             give(way, name, something((name,), frame.code.place(0, 0)))
 
