@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import given, key, show
-from klaudit.model import Evidence, Setting
+from klaudit.model import Evidence, Setting, Unknown
 
 _BY_HAND = ("override", "variable", "code")
 
@@ -24,6 +24,8 @@ def judge(subject: Subject) -> Iterator[Draft]:
         if len(settings) < 2:
             continue
         *lost, winner = settings
+        if winner.origin == "code" and isinstance(winner.value, Unknown):
+            continue  # an assignment on one branch leaves the others what they had
         same = all(each.value == winner.value for each in lost)
         for each in lost:
             yield Draft(
