@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from klaudit.readers.shell.scan import Scanner
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, owned_by, plain
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, from_bytes, owned_by, plain
 from klaudit.readers.source import Source
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ class Code:
     def part(self, start: int, end: int) -> Code:
         """The code between `start` and `end` as code of its own."""
         return Code(self.text[start:end], self.source, self.base + start)
+
+
+@lru_cache(maxsize=64)
+def code_of(source: Source) -> Code:
+    """The code of a whole script, parsed once: job files and other scripts start the same one again and again."""
+    return Code(from_bytes(source.data), source)
 
 
 class BuiltCode(Code):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from klaudit.readers.document import ShellDocument
-from klaudit.readers.shell.code import Code
+from klaudit.readers.shell.code import code_of
 from klaudit.readers.shell.commands import to_commands
 from klaudit.readers.shell.files import Files
 from klaudit.readers.shell.machine import Machine
@@ -64,7 +64,7 @@ def read_shell(
         key: Variable({0: _given(value, source)}, is_exported=True) for key, value in (environment or {}).items()
     }
     path = posixpath.join(ROOT, from_path(source.path if name is None else name))
-    machine.run(Code(from_bytes(data), source), path, given, variables)
+    machine.run(code_of(source), path, given, variables)
     return ShellDocument(source, to_commands(machine.started), tuple(machine.problems))
 
 
