@@ -87,7 +87,7 @@ def _is_alternative(other: Formula, formula: Formula) -> bool:
 
 
 def _is_right(formula: Formula, what: Classification) -> bool:
-    return row_of(formula, what).verdict in _RIGHT or what.gradient == "score"
+    return row_of(formula, what).verdict in _RIGHT or (what.gradient == "score" and not what.only_where)
 
 
 # --- what is wrong by what a variant descends ----------------------------------------------------------------------------------------
@@ -99,6 +99,8 @@ def _gradient_rule(formula: Formula, what: Classification) -> str:
         return "KLA306" if formula.is_sampled else ""
     if what.direction == "ref||pi":
         return "" if formula.kl_div else "KLA105" if formula.placement == "loss" else "KLA104"
+    if what.only_where and what.estimator == "k1":
+        return "KLA104" if formula.placement == "reward" or what.gradient == "score" else "KLA105"
     if formula.placement == "reward" or what.gradient == "score":
         return _BIASED_REWARDS.get(what.estimator, "")
     if what.estimator in ("reversed-k3", "unknown"):

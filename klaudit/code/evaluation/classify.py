@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from klaudit.code.conditions import Assignment
-from klaudit.code.evaluation.classification import Classification, Ratio
+from klaudit.code.evaluation.classification import Classification, Ratio, Side
 from klaudit.code.evaluation.dual import NotEvaluableError, Tokens, evaluate, taken_parts
 from klaudit.code.evaluation.fitting import affine, is_constant, same, weight
-from klaudit.code.evaluation.limits import limits
+from klaudit.code.evaluation.limits import CLAMPS, limits
 from klaudit.code.evaluation.vocabulary import classify_vocabulary
 from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
@@ -98,7 +98,18 @@ def _of_tokens(node: Node, assignment: Assignment) -> Classification | None:
     else:
         found = _of_slope(d, values, slopes, moved, moved_slopes)
     samples = tuple(zip(GRID, sampled.values, sampled.slopes, strict=True))
-    return replace(found, ratio=_ratio(node, assignment), samples=samples)
+    side = _only_side(sampled.clamped, node, assignment)
+    return replace(found, ratio=_ratio(node, assignment), only_where=side, samples=samples)
+
+
+def _only_side(clamped: Sequence[bool], node: Node, assignment: Assignment) -> Side:
+    """The side of d = 0 that clamps of single tokens leave; none of an average, which estimates a KL and is hardly ever below 0."""
+    parts = taken_parts(node, assignment) or frozenset()
+    if any(part.op in CLAMPS and any(inner.op is Op.REDUCE for inner in reachable([part])) for part in parts):
+        return ""
+    below = all(flag for x, flag in zip(GRID, clamped, strict=True) if x < 0)
+    above = all(flag for x, flag in zip(GRID, clamped, strict=True) if x > 0)
+    return "" if below == above else "d > 0" if below else "d < 0"
 
 
 def _of_value(

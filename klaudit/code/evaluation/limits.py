@@ -14,13 +14,13 @@ from klaudit.theory import ESTIMATORS
 _FAR = (-200.0, 200.0)
 _SIZES = (1e-3, 0.05, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0)
 _EXP_LIMIT = 88.7  # float32
-_CLAMPS = frozenset({Op.CLAMP, Op.MIN, Op.MAX})
+CLAMPS = frozenset({Op.CLAMP, Op.MIN, Op.MAX})
 
 
 def limits(found: Classification, node: Node, assignment: Assignment) -> Limits:
     """The limits of a classified formula of sampled tokens."""
     parts = taken_parts(node, assignment) or frozenset()
-    clamped = any(part.op in _CLAMPS for part in parts)
+    clamped = any(part.op in CLAMPS for part in parts)
     unbounded, after = _exponentials(node, parts, assignment)
     return Limits(
         live=_live_range(node, assignment) if clamped else None,
@@ -37,7 +37,7 @@ def _exponentials(node: Node, parts: frozenset[Node], assignment: Assignment) ->
         return False, False
     far = evaluate_all(node, Tokens.along(_FAR), assignment)
     loose = [part for part in exponentials if any(value > _EXP_LIMIT for value in far[part.args[0]].values)]
-    later = [part for part in parts if part.op in _CLAMPS or part.op is Op.WHERE]
+    later = [part for part in parts if part.op in CLAMPS or part.op is Op.WHERE]
     return bool(loose), any(part in reachable([clamp]) for part in loose for clamp in later)
 
 
