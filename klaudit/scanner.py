@@ -52,6 +52,7 @@ class Scanner:
 
     def _move_to(self, tree: Tree) -> None:
         self.tree = tree
+        self._alone: dict[str, frozenset[object]] = {}
         detector = Detector(tree, self._files, self._options.framework_versions)
         self._gatherer = Gatherer(tree, self._index, detector, self._files, self._any.may_matter)
         self._analyses = Analyses(self._load, prefilter=self._prefilter)
@@ -67,12 +68,14 @@ class Scanner:
             return self._code.may_matter(data)
         if self._any.may_matter(data) or (path.endswith((".yaml", ".yml")) and calls_scripts(data)):
             return True
-        return not path.endswith((".json", ".toml")) and self._gatherer.may_start(path, data)
+        if path.endswith((".json", ".toml")):
+            return False
+        return self._gatherer.may_start(path, data) or self._gatherer.calls(path, data)
 
     def gather(self, path: str) -> Gathered:
         """The launches of a file, unjudged.  Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
         gathered = self._gatherer.gather(path)
-        gathered.launches = [replace(launch, code=self._consumers.code_of(launch)) for launch in gathered.launches]
+        gathered.launches = list(map(self._with_code, gathered.launches))
         return gathered
 
     def scan(self, path: str) -> FileResult:
@@ -86,6 +89,11 @@ class Scanner:
             if not self._prefilter or self.may_set(path, source.data):
                 gathered = self.gather(path)
                 setups, findings = self._judge(gathered.launches)
+                if self._gatherer.calls(path, source.data):
+                    called = self._judge(self._called(path))
+                    setups += called[0]
+                    # what is wrong with the called script itself is told where that is scanned
+                    findings += [finding for finding in called[1] if finding.span.path == path]
                 findings += map(never_existed, gathered.phantoms)
                 if setups:  # where nothing trains, nothing is lost
                     findings += map(partly_read, gathered.problems)
@@ -104,6 +112,23 @@ class Scanner:
             message = f"internal error, please report it: {type(error).__name__}: {error}\n{traceback.format_exc()}"
             return FileResult(path, problems=(Problem(path, None, message),))
 
+    def _called(self, path: str) -> list[Launch]:
+        """What other scripts launch when this one calls them, where they train otherwise than when run by themselves."""
+        launches = [(script, self._with_code(launch)) for script, launch in self._gatherer.called(path)]
+        return [launch for script, launch in launches if _trains(launch) not in self._by_itself(script)]
+
+    def _by_itself(self, script: str) -> frozenset[object]:
+        """With what a script trains where nothing is given to it."""
+        if script not in self._alone:
+            try:
+                self._alone[script] = frozenset(map(_trains, self.gather(script).launches))
+            except (UnreadableError, TooLargeError, OSError):
+                self._alone[script] = frozenset()
+        return self._alone[script]
+
+    def _with_code(self, launch: Launch) -> Launch:
+        return replace(launch, code=self._consumers.code_of(launch))
+
     def _load(self, path: str) -> Source | None:
         try:
             return self.tree.source(path)
@@ -121,6 +146,11 @@ class Scanner:
                 setups[same] = setup
                 findings += judge(Subject(resolution))
         return list(setups.values()), findings
+
+
+def _trains(launch: Launch) -> object:
+    setup = resolve(launch).setup
+    return setup.framework, setup.entry_point, tuple(map(_what, setup.terms))
 
 
 def _what(term: object) -> tuple[object, ...]:

@@ -19,7 +19,7 @@ from klaudit.frameworks.systems.layered import LayeredConfiguration, Refused, Un
 from klaudit.frameworks.systems.program import ProgramConfigurer
 from klaudit.frameworks.versions import VersionRange, parse_version
 from klaudit.model import FrameworkVersion, Setting, SetupKind, Span, Value
-from klaudit.readers.document import ConfigObject, TreeDocument, Word
+from klaudit.readers.document import Command, ConfigObject, TreeDocument, Word
 from klaudit.readers.invocation import Invocation
 from klaudit.readers.source import Source
 from klaudit.tree import Tree
@@ -52,7 +52,7 @@ class Configurer:
             configuration, config_name = self._systems.configure(match, invocation, source.path, version)
         return Launch(
             match.framework, match.trainer, match.entry_point, "launch", invocation.target, config_name,
-            _head(invocation.target_word.site, invocation.command.span, source), "", invocation.command.assumes,
+            _head(invocation.target_word.site, invocation.command, source), "", invocation.command.assumes,
             _gone(configuration, invocation.target, match, version), imports, version, tuple(stray),
         )  # fmt: skip
 
@@ -192,12 +192,12 @@ def _gone(
     return configuration
 
 
-def _head(span: Span, command: Span, source: Source) -> Span:
+def _head(span: Span, command: Command, source: Source) -> Span:
     """The place of a launch in the file that is scanned, which need not be the one that spells the command."""
-    for candidate in (span, command):
-        if candidate.path == source.path:
+    for candidate in (span, command.span, command.called_at):
+        if candidate is not None and candidate.path == source.path:
             return candidate
-    name = command.path.rpartition("/")[2].encode()  # the script that is called or sourced here
+    name = command.span.path.rpartition("/")[2].encode()  # the script that is called or sourced here
     at = source.data.find(name)
     return source.span(at, at + len(name)) if at >= 0 else source.span(0, 0)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from klaudit.discover.suffixes import CONFIG, MARKDOWN, NOTEBOOK, PYTHON, suffix_of
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.configure import Configurer
 from klaudit.frameworks.detect import Detector
@@ -96,6 +97,29 @@ class Gatherer:
         if self._sourced.may_matter(data, path):
             return True
         return any(self._reads_settings(program) for program in self.programs.named_in(data, path))
+
+    def calls(self, path: str, data: bytes) -> bool:
+        """Whether a shell script names another one of the tree that launches something."""
+        is_shell = suffix_of(path) not in PYTHON | NOTEBOOK | CONFIG | MARKDOWN
+        return is_shell and self._sourced.calls(data, path)
+
+    def called(self, path: str) -> list[tuple[str, Launch]]:
+        """What a shell script has other scripts launch: each launch with the script that it stands in.
+
+        Raises UnreadableError, TooLargeError and OSError for a file that cannot be read.
+        """
+        from klaudit.readers.shell import read_shell
+
+        source = self._tree.source(path)
+        if source is None:
+            return []
+        found: list[tuple[str, Launch]] = []
+        for command in read_shell(source, load=self._load, follow_scripts=True).commands:
+            if command.called_at is not None:
+                gathered = Gathered()
+                self._commands([command], source, _NO_IMPORTS, gathered)
+                found += [(command.span.path, launch) for launch in gathered.launches]
+        return found
 
     def _reads_settings(self, program: str) -> bool:
         if program not in self._readers:

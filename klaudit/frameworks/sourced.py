@@ -1,4 +1,4 @@
-"""Scripts that a script runs as its own text (`source lib.sh`): what stands in them stands in it."""
+"""Scripts that a script runs as its own text (`source lib.sh`), so that what stands in them stands in it, and those that it calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from klaudit.tree import TooLargeError, Tree
 
 _MOST = 50  # scripts on the way: nobody writes longer chains
-_SOURCES = re.compile(rb"(?:^|[;&|{(]|\b(?:then|do|else))[ \t]*(?:source|\.)[ \t]+[\"']?([^\s;&|)\"']{1,400})", re.MULTILINE)
+_SOURCES = re.compile(
+    rb"(?:^|[;&|{(]|\b(?:then|do|else))[ \t]*(?:source|\.)[ \t]+[\"']?([^\s;&|)\"']{1,400})", re.MULTILINE
+)
+_CALLED = re.compile(rb"[^\s;&|()<>=\"'`]{0,400}\.(?:sh|bash|slurm|sbatch)(?![\w.-])")
 
 
 class Sourced:
@@ -41,6 +44,22 @@ class Sourced:
                 if self._holds_a_word(path, sourced):
                     return True
                 pending += self._named_in(sourced, path)
+        return False
+
+    def calls(self, data: bytes, near: str) -> bool:
+        """Whether the text names a script that may matter, which it could call, or one that calls such a script in turn."""
+        seen = {near}
+        pending = [data]
+        while pending and len(seen) < _MOST:
+            text = pending.pop()
+            names = {os.fsdecode(posixpath.basename(match.group())) for match in _CALLED.finditer(text)}
+            for path in [path for name in sorted(names) for path in self._by_name.get(name, ()) if path not in seen]:
+                seen.add(path)
+                called = self._data(path)
+                if called is not None:
+                    if self._holds_a_word(path, called) or self.may_matter(called, path):
+                        return True
+                    pending.append(called)
         return False
 
     def _holds_a_word(self, path: str, data: bytes) -> bool:

@@ -58,7 +58,8 @@ class Command(Struct, frozen=True):
 
     `assumes` lists the conditions under which it runs, in the script's own words, empty for what runs with no arguments and an empty
     environment.  `directory` is the working directory relative to where the script was started, None where a `cd` is unknown.
-    `environment` holds `NAME=value` prefixes and exported variables known at that point.
+    `environment` holds `NAME=value` prefixes and exported variables known at that point.  Of what stands in a script that is called,
+    `called_at` is the command that calls it.
     """
 
     words: tuple[Word, ...]
@@ -66,6 +67,7 @@ class Command(Struct, frozen=True):
     assumes: tuple[str, ...] = ()
     directory: str | None = "."
     environment: tuple[tuple[str, str | None], ...] = ()
+    called_at: Span | None = None
 
 
 # --- trees of keys: YAML, JSON, TOML ------------------------------------------------------------------------------------------------

@@ -29,19 +29,26 @@ _COMMAND_OPTIONS = {
     "runuser": ("-c", "--command"),
 }
 _CARRIERS = _SHELLS | _COMMAND_OPTIONS.keys() | {"ssh", "tmux", "ray"}
+_STARTERS = frozenset(
+    {"env", "nice", "nohup", "sbatch", "setsid", "srun", "stdbuf", "time", "timeout"}
+)  # of a script that is named
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch")
 _SHELL_CHARACTER = re.compile(r"[ \t\n;&|<>$`'\"\\]")
 _BLANK = re.compile(r"[ \t\n]")
+_GIVEN = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_EXPORT = "--export="  # of sbatch and srun: `ALL,NAME=value,..`
 
 
 class Carried(NamedTuple):
-    """Code that another shell runs: with its own parameters, on another machine if `is_foreign`."""
+    """Code that another shell runs: with its own parameters and what the command adds to its environment, on another machine if
+    `is_foreign`."""
 
     code: Code
     positional: tuple[Value, ...] = ()
     name: str = ""
     file: str = ""
     is_foreign: bool = False
+    given: tuple[tuple[str, Text], ...] = ()
 
 
 def carried_code(machine: Machine, call: Call) -> Carried | None:
@@ -54,9 +61,10 @@ def carried_code(machine: Machine, call: Call) -> Carried | None:
     shell = _shell(machine, words, programs)
     if shell is not None:
         carried = _for_shell(machine, call, words, shell)
-        return carried and carried._replace(is_foreign=is_foreign)
-    if machine.follow_scripts and programs[0].endswith(_SCRIPT_SUFFIXES):
-        return _script(machine, call, 0)
+        return carried and carried._replace(is_foreign=is_foreign, given=_given(call, words, programs[0], shell))
+    if machine.follow_scripts and (index := _named_script(machine, words, programs[0])) is not None:
+        carried = _script(machine, call, index)
+        return carried and carried._replace(given=_given(call, words, programs[0], index))
     fields = _code_fields(programs[0], words, call.fields)
     if any(_SHELL_CHARACTER.search(plain(field.text)) for field in fields):  # plain words are a command as they stand
         return Carried(_built(call, fields), is_foreign=is_foreign)
@@ -76,6 +84,28 @@ def _shell(machine: Machine, words: Sequence[str], programs: Sequence[str]) -> i
         ):
             return index
     return None
+
+
+def _named_script(machine: Machine, words: Sequence[str], program: str) -> int | None:
+    """Where a script is started by its name: as the program, or by a program that does nothing else."""
+    if program.endswith(_SCRIPT_SUFFIXES):
+        return 0
+    named = (at for at, word in enumerate(words) if word.endswith(_SCRIPT_SUFFIXES) and word[0] != "-")
+    index = next(named, None) if program in _STARTERS else None
+    return index if index is not None and machine.file_exists(words[index]) else None
+
+
+def _given(call: Call, words: Sequence[str], program: str, end: int) -> tuple[tuple[str, Text], ...]:
+    """What the words before a script or shell put into its environment."""
+    given: list[tuple[str, Text]] = []
+    for field, word in zip(call.fields[1:end], words[1:end], strict=True):
+        starts = [0] if program == "env" else []
+        if word.startswith(_EXPORT):
+            starts = [len(_EXPORT), *(comma.end() for comma in re.finditer(",", word))]
+        for start, stop in zip(starts, [*(at - 1 for at in starts[1:]), len(word)], strict=True) if starts else ():
+            if name := _GIVEN.match(word, start, stop):
+                given.append((name[1], cut(field.text, name.end(), stop)))
+    return tuple(given)
 
 
 def _for_shell(machine: Machine, call: Call, words: Sequence[str], shell: int) -> Carried | None:

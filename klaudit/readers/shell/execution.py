@@ -140,6 +140,7 @@ def _call_function(machine: Machine, call: Call, function: Function) -> None:
             function.file,
             function=call.name,
             is_tested=call.tested or frame.is_tested,
+            called_at=frame.called_at,
         )
     )
     if pushed:
@@ -195,10 +196,12 @@ def _run_carried(machine: Machine, call: Call, carried: Carried, prefix: list[tu
         carried.file or frame.file,
     )
     frame.is_tested = False
+    if carried.file and frame.called_at is None:
+        frame.called_at = call.place
     if not machine.push(frame):
         return
     state.functions = {}
-    for name, text in prefix:
+    for name, text in (*prefix, *carried.given):
         state.assign(name, text)
         assignments.export(state, name)
     state.variables = {} if carried.is_foreign else {k: v for k, v in state.variables.items() if v.is_exported}
