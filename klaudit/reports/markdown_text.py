@@ -13,7 +13,7 @@ from klaudit.reports.visible import visible
 
 _Kind: TypeAlias = Literal["word", "code", "quoted"]
 
-_WORD = re.compile(r"\(*(?:[A-Za-z]+(?:['-][A-Za-z]+)*|k[123])\)*[,.;:]?")
+_WORD = re.compile(r"\(*(?:[A-Za-z]+(?:['-][A-Za-z]+)*|k[123]|pi_(?:ref|old))\)*[,.;:]?")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?[,.;:%]?")
 _COMMIT = re.compile(r"[0-9a-f]{7,}")  # forges make links of these
 _TOKEN = re.compile(r"\(*`[^`]+`[).,;:]*(?!\S)|\S+")
@@ -28,7 +28,9 @@ def words(text: str, *, in_table: bool = True) -> str:
     for token in _TOKEN.findall(visible(text)):
         kind = _kind(token)
         before, run = runs[-1] if runs else (None, [])
-        if (before == "code" and _goes_on(run[-1], token, kind)) or before == kind == "word":
+        if token == "=" and before == "word":
+            run.append(token)  # `log pi = f(x)`: what is named so is prose
+        elif (before == "code" and _goes_on(run[-1], token, kind)) or before == kind == "word":
             run.append(token)
         else:
             runs.append((kind, [token]))
