@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import key
 from klaudit.frameworks.detect import allowed_releases
+from klaudit.frameworks.pins import is_commit
 from klaudit.model import Evidence
 
 
@@ -26,9 +27,10 @@ def judge(subject: Subject) -> Iterator[Draft]:
         return
     shown = "; ".join(f"{first}..{last}: {verdict} (w(d) = {weight})" for first, last, verdict, weight in eras)
     version = launch.version
+    may_be = "may be any of the" if is_commit(version.allowed) else "allows"
     yield Draft(
         launch.head,
-        f"{launch.framework.title} {version.allowed} allows releases with different verdicts: {shown}",
+        f"{launch.framework.title} {version.allowed} {may_be} releases with different verdicts: {shown}",
         related=(Evidence("requirement", version.allowed, "file", version.path, version.line),),
         key=key(subject.resolution),
     )

@@ -23,12 +23,16 @@ _REQUIREMENTS = re.compile(
     r"(requirements?[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)|Pipfile|environment[^/]*\.ya?ml|[^/]*Dockerfile[^/]*|[^/]*\.dockerfile)$",
     re.IGNORECASE,
 )
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_AT_COMMIT, _SHOWN_OF_COMMIT = "git@", 12
 _COMMENT = re.compile(r"#[^\n]*")
 _EXTRAS = r"(?:\[[^\]\n]{0,200}\])?"
 _COMPARISONS = r"(?:(?:===?|~=|>=|<=|!=|<|>)\s{0,9}[\w.*+!]+\s{0,9},?\s{0,9})+"
 
 
 class Pin(Struct, frozen=True):
+    """`specifier` is one of PEP 440, or `git@` and a commit."""
+
     specifier: str
     path: str
     line: int
@@ -73,10 +77,17 @@ def version_or_none(text: str) -> Version | None:
         return None
 
 
+def is_commit(specifier: str) -> bool:
+    """Whether a pin names a commit: near which release that is, the tree does not say."""
+    return specifier.startswith(_AT_COMMIT)
+
+
 def fitting_releases(framework: Framework, specifier: str) -> tuple[str, ...] | None:
     """The known releases that a specifier admits, oldest first; None for what is no specifier."""
     from packaging.specifiers import SpecifierSet
 
+    if is_commit(specifier):
+        return framework.release_names
     try:
         allowed = SpecifierSet(specifier)
         return tuple(
@@ -100,10 +111,12 @@ def _locked(text: str, name: str) -> Iterator[tuple[str, int]]:
 
 def _required(text: str, base: str, name: str) -> Iterator[tuple[str, int]]:
     spelled = _spelled(name)
-    url = rf"(?im)(?:^|[\s\"'])(?:{spelled}\s{{0,9}}@\s{{0,9}})?git\+[^\s\"']{{1,300}}/{spelled}(?:\.git)?@v?([0-9][\w.]*)"
+    url = rf"(?im)(?:^|[\s\"'])(?:{spelled}\s{{0,9}}@\s{{0,9}})?git\+[^\s\"']{{1,300}}/{spelled}(?:\.git)?@v?([0-9a-f][\w.]*)"
     for match in re.finditer(url, text):
         if version_or_none(match[1]) is not None:
             yield "==" + match[1], match.start(1)
+        elif _COMMIT.fullmatch(match[1]):
+            yield _AT_COMMIT + match[1][:_SHOWN_OF_COMMIT], match.start(1)
     for match in re.finditer(rf"(?i)(?<![\w./-]){spelled}{_EXTRAS}\s{{0,9}}({_COMPARISONS})", text):
         yield match[1].strip().rstrip(","), match.start()
     if base.lower().startswith("environment"):  # conda: one `=` is a prefix, and a build may follow

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+import klaudit
 from klaudit.frameworks.load import load_frameworks
 from klaudit.frameworks.pins import find_pin, fitting_releases, pins_in_text
 
@@ -20,6 +22,13 @@ SLOWEST = 3.0  # seconds; each text below took minutes, or far more, with a patt
         ("requirements.txt", "verl[vllm]>=0.4, <0.5 ; python_version > '3.9'\n", ">=0.4, <0.5"),
         ("requirements.txt", "VERL ~= 0.4.1 --hash=sha256:00\n", "~= 0.4.1"),
         ("requirements.txt", "verl @ git+https://github.com/volcengine/verl.git@v0.4.1#egg=verl\n", "==0.4.1"),
+        (
+            "requirements.txt",
+            "verl@git+https://github.com/x/verl@0123abcdef0123456789#egg=verl[all]\n",
+            "git@0123abcdef01",
+        ),
+        ("setup.py", '    "verl @ git+https://github.com/volcengine/verl.git@9f4a1c2",\n', "git@9f4a1c2"),
+        ("requirements.txt", "verl @ git+https://github.com/volcengine/verl.git@main\n", None),
         ("requirements.txt", "# verl==0.3.0\nverl==0.4.1 # not verl==0.5.0\n", "==0.4.1"),
         ("requirements.txt", "# verl @ git+https://github.com/volcengine/verl.git@v0.3.0\n", None),
         ("requirements.txt", "my-verl==9.0\nverl-plus==8.0\nverl.extra==7.0\nverl\n", None),
@@ -41,6 +50,18 @@ SLOWEST = 3.0  # seconds; each text below took minutes, or far more, with a patt
 def test_a_pin_is_read(path: str, text: str, specifier: str | None) -> None:
     found = find_pin(text, path, ("verl",))
     assert (found and found.specifier) == specifier
+
+
+def test_a_commit_may_be_near_any_release(tmp_path: Path) -> None:
+    """Two releases turned the default of beta round: which of them the commit is near, nobody can tell."""
+    (tmp_path / "requirements.txt").write_text(
+        "trl @ git+https://github.com/huggingface/trl.git@0123abcdef0123456789\n"
+    )
+    (tmp_path / "train.py").write_text("from trl import GRPOConfig\nargs = GRPOConfig(output_dir='out')\n")
+    report = klaudit.scan(tmp_path)
+    assert [(finding.rule, finding.span.line) for finding in report.findings] == [("KLA211", 2)]
+    assert "git@0123abcdef01 may be any of the releases" in report.findings[0].message
+    assert report.setups[0].version.allowed == "git@0123abcdef01"
 
 
 @pytest.mark.parametrize(
@@ -88,9 +109,7 @@ def test_requirements_are_searched_in_linear_time(path: str, text: str) -> None:
     assert time.process_time() - started < SLOWEST
 
 
-@pytest.mark.parametrize(
-    "text", ["pip install " * 50_000, "pip install " + "verl==1 \\\n" * 50_000, " verl[" * 50_000]
-)
+@pytest.mark.parametrize("text", ["pip install " * 50_000, "pip install " + "verl==1 \\\n" * 50_000, " verl[" * 50_000])
 def test_installs_are_searched_in_linear_time(text: str) -> None:
     started = time.process_time()
     pins_in_text(FRAMEWORKS["verl"], text, "run.sh")
