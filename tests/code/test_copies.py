@@ -89,3 +89,13 @@ def test_an_aggregator_in_an_attribute_is_an_average() -> None:
         "loss = (batch", 'kl = self.masked_aggregator(kl, batch["mask"], axis=1)\n        loss = (batch'
     )
     assert rules_of(code) == ["KLA101"]
+
+
+def test_a_probability_does_not_overflow() -> None:
+    code = """
+    import torch
+    def token_loss(policy_logps, ref_logps, adv, beta):
+        share = torch.clamp(policy_logps.exp() / (ref_logps.exp() + 1e-6), max=1.0)
+        return -(adv * policy_logps).mean() - (share.detach() * policy_logps).mean()
+    """
+    assert "KLA305" not in rules_of(code, notes=True)

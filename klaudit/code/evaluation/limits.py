@@ -8,7 +8,7 @@ from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.classification import Classification, Limits
 from klaudit.code.evaluation.dual import Tokens, evaluate, evaluate_all, taken_parts
 from klaudit.code.graph import Node, Op, reachable
-from klaudit.code.roles import REFERENCE
+from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.theory import ESTIMATORS
 
 _FAR = (-200.0, 200.0)
@@ -32,13 +32,18 @@ def limits(found: Classification, node: Node, assignment: Assignment) -> Limits:
 
 def _exponentials(node: Node, parts: frozenset[Node], assignment: Assignment) -> tuple[bool, bool]:
     """Whether some exp of a log-ratio with the reference is unbounded, and whether a clamp or a choice comes only after it."""
-    exponentials = [part for part in parts if part.op in (Op.EXP, Op.EXPM1) and part.roles & REFERENCE]
+    exponentials = [part for part in parts if part.op in (Op.EXP, Op.EXPM1) and _is_of_a_ratio(part)]
     if not exponentials:
         return False, False
     far = evaluate_all(node, Tokens.along(_FAR), assignment)
     loose = [part for part in exponentials if any(value > _EXP_LIMIT for value in far[part.args[0]].values)]
     later = [part for part in parts if part.op in CLAMPS or part.op is Op.WHERE]
     return bool(loose), any(part in reachable([clamp]) for part in loose for clamp in later)
+
+
+def _is_of_a_ratio(node: Node) -> bool:
+    """With one model's log-probability alone it is a probability, which does not overflow."""
+    return bool(node.roles & REFERENCE and node.roles & (POLICY | OLD))
 
 
 def _live_range(node: Node, assignment: Assignment) -> tuple[float, float] | None:
