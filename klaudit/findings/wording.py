@@ -10,6 +10,7 @@ from klaudit.frameworks.resolution import Effective, Resolution, TermState
 from klaudit.model import Evidence, Fix, Setting, Span, Unknown, Value
 from klaudit.theory import REVERSE
 
+_DEFAULT_TARGET = "k1-in-reward"
 
 def place(resolution: Resolution, candidates: Iterable[Effective | None]) -> Span:
     """Where a finding points: the first candidate that is set by hand in the launch's own file, else the launch as a whole."""
@@ -89,7 +90,10 @@ def proposal(resolution: Resolution) -> Fix:
         return Fix("none", f"mend the code: the penalty {broken}; no setting does")
     match best_change(resolution):
         case Change() as found:
-            return Fix(found.recipe.safety, change_text(found, resolution))
+            told = change_text(found, resolution)
+            if found.recipe.target != _DEFAULT_TARGET:  # `klaudit fix` goes there only when it is asked to
+                told += f" (`klaudit fix --target {found.recipe.target}`)"
+            return Fix(found.recipe.safety, told)
         case Impossible(why):
             return Fix("none", f"no settings lead to k1 in the reward here: {why}")
     return Fix("none", "")
