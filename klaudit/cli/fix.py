@@ -110,6 +110,8 @@ def run(
     """Plans, writes if asked to, and tells.  Returns the exit status."""
     if session.configuration.options.stdin is not None and is_write:
         raise Failure("standard input cannot be written to: leave --write out")
+    if is_write:
+        session.refuse_ways_out()
     plan = _plan(session, request)
     if is_write:
         _apply(plan)
@@ -138,6 +140,7 @@ def mend(session: Session) -> None:
 
     if session.configuration.options.stdin is not None:
         raise Failure("standard input cannot be written to: leave --fix out")
+    session.refuse_ways_out()
     plan = _plan(session, Request())
     _apply(plan)
     if not session.given.quiet:

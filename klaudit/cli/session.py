@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +15,7 @@ from klaudit.cli.parameters import Failure, Given
 from klaudit.cli.progress import shown_progress
 from klaudit.configuration import Configuration, FailOn, Options, StandardInput
 from klaudit.discover import Targets, locate
+from klaudit.discover.targets import repository_of
 from klaudit.effective import effective
 from klaudit.model import Confidence, Report
 from klaudit.tree import MAX_BYTES
@@ -66,6 +69,18 @@ class Session(Struct, frozen=True):
             verbose=True if given.verbose else None,
         )
         return cls(given, configuration, targets)
+
+    def refuse_ways_out(self) -> None:
+        """To be asked before files are changed: raises Failure where what was named lies behind a link that leads out of its repository.
+
+        Whoever names `*.sh` means the files that are there.
+        """
+        here = os.path.realpath(".")
+        top = Path(repository_of(here) or here)
+        for path in self.given.paths:
+            named = Path(os.path.normpath(os.path.join(here, path)))
+            if named.is_relative_to(top) and not Path(os.path.realpath(named)).is_relative_to(top):
+                raise Failure(f"{path}: nothing is written through a symbolic link that leads out of {top}")
 
     def scan(self, **changes: Any) -> Report:
         """Runs the pipeline, with `changes` to the options.  Raises KlauditError for what the caller can mend."""

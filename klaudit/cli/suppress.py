@@ -65,6 +65,8 @@ def command(
     session = Session.start(given, select=select, ignore=ignore)
     if session.configuration.options.stdin is not None and is_write:
         raise Failure("standard input cannot be written to: leave --write out")
+    if is_write:
+        session.refuse_ways_out()
     report = session.scan(suppressions=True)  # what has a comment needs no other one
     tree = Tree(session.targets.root, dict(session.targets.overlay))
     if reason is not None:

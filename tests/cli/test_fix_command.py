@@ -117,3 +117,25 @@ def test_scan_diff_and_fix(tree: Path, klaudit: Callable[..., Outcome]) -> None:
     assert "1 change in 1 file written." in mended.stderr
     assert "KLA101" not in mended.stdout
     assert "use_kl_loss=False" in (tree / "run.sh").read_text()
+
+
+@pytest.mark.parametrize("command", [("fix", "--write"), ("scan", "--fix"), ("suppress", "--reason", "r", "--write")])
+def test_nothing_is_written_through_a_named_link_that_leads_out(
+    klaudit: Callable[..., Outcome], tree: Path, tmp_path_factory: pytest.TempPathFactory, command: tuple[str, ...]
+) -> None:
+    """As with `klaudit fix *.sh --write` where somebody has put such a link."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "a.sh").write_text(SCRIPT)
+    (tree / "a.sh").symlink_to(outside / "a.sh")
+    (tree / "folder").symlink_to(outside)
+    for named in ("a.sh", "folder", "folder/a.sh", str(tree / "a.sh")):
+        done = klaudit(*command, "run.sh", named)
+        assert (done.returncode, "a symbolic link that leads out of" in done.stderr) == (2, True)
+    assert (outside / "a.sh").read_text() == SCRIPT
+    assert (tree / "run.sh").read_text() == SCRIPT
+
+
+def test_a_link_within_the_tree_may_be_named(klaudit: Callable[..., Outcome], tree: Path) -> None:
+    (tree / "link.sh").symlink_to("run.sh")
+    assert klaudit("fix", "link.sh", "--write").returncode == 0
+    assert (tree / "link.sh").is_symlink() and (tree / "run.sh").read_text() != SCRIPT
