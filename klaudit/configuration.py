@@ -114,6 +114,8 @@ def find(start: str) -> Path | None:
 
     Outside a repository the search ends at the working directory, or at `start` where that does not lie below it: what happens to
     lie further up (a shared temporary folder, a home directory) has no say.
+
+    Raises ConfigurationError for a symbolic link that leads out of where is searched: nothing there is shown or believed.
     """
     folders = [Path(start), *Path(start).parents]
     top = next((folder for folder in folders if (folder / ".git").exists()), None)
@@ -123,8 +125,13 @@ def find(start: str) -> Path | None:
     for folder in folders[: folders.index(top) + 1]:
         for name in FILE_NAMES:
             file = folder / name
-            if file.is_file() and (name != "pyproject.toml" or _has_section(file)):
-                return file
+            if not file.is_file() or (name == "pyproject.toml" and not _has_section(file)):
+                continue
+            if file.is_symlink() and not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(top)):
+                raise ConfigurationError(
+                    str(file), None, f"a symbolic link that leads out of {top}; --config may name it"
+                )
+            return file
     return None
 
 

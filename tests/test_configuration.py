@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from klaudit.configuration import Configuration, ConfigurationError, Options, PerFileIgnores, find, load
+from klaudit.configuration import FILE_NAMES, Configuration, ConfigurationError, Options, PerFileIgnores, find, load
 from klaudit.effective import effective
 from klaudit.globs import Globs
 from klaudit.policy import Allowed, PerPath
@@ -312,3 +312,20 @@ def test_rules_of_a_policy_must_exist(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigurationError, match="unknown rule `KLA999`") as told:
         effective(str(tmp_path))
     assert told.value.path == str(file)
+
+
+@pytest.mark.parametrize("name", FILE_NAMES)
+def test_a_link_that_leads_out_of_the_repository_is_no_configuration(tmp_path: Path, name: str) -> None:
+    outside, repository = tmp_path / "outside.toml", tmp_path / "repository"
+    section = "[tool.klaudit]\n" if name == "pyproject.toml" else ""
+    outside.write_text(f'{section}secret_of_another_user = "x"\n')
+    for folder in (repository / ".git", repository / "conf"):
+        folder.mkdir(parents=True)
+    (repository / name).symlink_to(outside)
+    with pytest.raises(ConfigurationError, match="leads out of") as told:
+        find(str(repository / "conf"))
+    assert "secret" not in str(told.value)
+    (repository / name).unlink()
+    (repository / "conf" / "ours.toml").write_text(section)
+    (repository / name).symlink_to("conf/ours.toml")
+    assert find(str(repository / "conf")) == repository / name
