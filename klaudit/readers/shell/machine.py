@@ -11,7 +11,7 @@ from msgspec import Struct
 from klaudit.model import Problem
 from klaudit.readers.shell.arithmetic import BadExpressionError
 from klaudit.readers.shell.budget import Budget, ExhaustedError
-from klaudit.readers.shell.code import BuiltCode, Code
+from klaudit.readers.shell.code import BuiltCode, Code, code_of
 from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.control import HANDLERS
 from klaudit.readers.shell.execution import run_command
@@ -72,7 +72,7 @@ class Machine:
         self._unset_inside: str | None = None
         self._tested: tuple[Code, Range, Refinement | None] | None = None
         self._codes: dict[str, Code] = {}
-        self._read: dict[int, list[Instruction]] = {}
+        self._read: dict[int, Code] = {}
 
     # --- running -----------------------------------------------------------------------------------------------------------------
 
@@ -92,20 +92,20 @@ class Machine:
 
     def instructions(self, code: Code) -> list[Instruction]:
         """The code's instructions; its syntax errors are reported once."""
-        if code.program is None:
-            self.budget.take_step(_STEPS_TO_PARSE)
+        if id(code) in self._read:
+            return parse(code).instructions
+        self.budget.take_step(_STEPS_TO_PARSE)
         program = parse(code)
-        if id(program.instructions) not in self._read:
-            self._read[id(program.instructions)] = program.instructions
-            for offset, message in program.errors[:20]:
-                self.problem(code.place(offset, offset), message)
+        self._read[id(code)] = code
+        for offset, message in program.errors[:20]:
+            self.problem(code.place(offset, offset), message)
         return program.instructions
 
     def code_of(self, source: Source) -> Code:
         """A script of the tree as code, the same each time."""
         code = self._codes.get(source.path)
         if code is None:
-            code = self._codes[source.path] = Code(from_bytes(source.data), source)
+            code = self._codes[source.path] = code_of(source)
         return code
 
     def _advance(self) -> None:
@@ -151,7 +151,9 @@ class Machine:
         state = self.state
         environment = (*state.environment(), *prefix)
         words = tuple(zip(fields, sites, strict=True))
-        self.started.append(Started(words, place, state.assumes, state.shown_directory, environment, state.frame.called_at))
+        self.started.append(
+            Started(words, place, state.assumes, state.shown_directory, environment, state.frame.called_at)
+        )
 
     # --- failures and tests ------------------------------------------------------------------------------------------------------
 
