@@ -112,11 +112,13 @@ def _locked(text: str, name: str) -> Iterator[tuple[str, int]]:
 def _required(text: str, base: str, name: str) -> Iterator[tuple[str, int]]:
     spelled = _spelled(name)
     url = rf"(?im)(?:^|[\s\"'])(?:{spelled}\s{{0,9}}@\s{{0,9}})?git\+[^\s\"']{{1,300}}/{spelled}(?:\.git)?@v?([0-9a-f][\w.]*)"
-    for match in re.finditer(url, text):
-        if version_or_none(match[1]) is not None:
-            yield "==" + match[1], match.start(1)
-        elif _COMMIT.fullmatch(match[1]):
-            yield _AT_COMMIT + match[1][:_SHOWN_OF_COMMIT], match.start(1)
+    source = rf"(?im)^[ \t]*\"?{spelled}\"?[ \t]*=[ \t]*\{{[^}}\n]{{0,300}}?\b(?:rev|tag|ref)[ \t]*=[ \t]*[\"']v?([0-9a-f][\w.]*)"
+    for pattern in (url, source) if base in ("pyproject.toml", "Pipfile") else (url,):
+        for match in re.finditer(pattern, text):
+            if version_or_none(match[1]) is not None:
+                yield "==" + match[1], match.start(1)
+            elif _COMMIT.fullmatch(match[1]):
+                yield _AT_COMMIT + match[1][:_SHOWN_OF_COMMIT], match.start(1)
     for match in re.finditer(rf"(?i)(?<![\w./-]){spelled}{_EXTRAS}\s{{0,9}}({_COMPARISONS})", text):
         yield match[1].strip().rstrip(","), match.start()
     if base.lower().startswith("environment"):  # conda: one `=` is a prefix, and a build may follow

@@ -40,6 +40,18 @@ SLOWEST = 3.0  # seconds; each text below took minutes, or far more, with a patt
         ("pyproject.toml", '[tool.poetry.dependencies]\nverl = "~0.4.1"\n', ">=0.4.1,<0.5"),
         ("pyproject.toml", '[tool.poetry.dependencies]\nverl = {extras = ["vllm"], version = "0.4.1"}\n', "==0.4.1"),
         ("pyproject.toml", '[tool.poetry.dependencies]\nverl = "*"\n', None),
+        (
+            "pyproject.toml",
+            '[tool.uv.sources]\nverl = { git = "https://github.com/x/verl", rev = "9f4a1c2" }\n',
+            "git@9f4a1c2",
+        ),
+        (
+            "pyproject.toml",
+            '[tool.uv.sources]\nverl = { git = "https://github.com/x/verl", tag = "v0.4.1" }\n',
+            "==0.4.1",
+        ),
+        ("pyproject.toml", '[tool.uv.sources]\nverl = { git = "https://github.com/x/verl", branch = "main" }\n', None),
+        ("Pipfile", "[packages]\nverl = {git = 'https://github.com/x/verl.git', ref = '9f4a1c2'}\n", "git@9f4a1c2"),
         ("Pipfile", '[packages]\nverl = ">=0.4"\n', ">=0.4"),
         ("environment.yml", "dependencies:\n  - verl=0.4.1=py311_0\n", "==0.4.1.*"),
         ("environment.yml", "dependencies:\n  - pip:\n    - verl==0.4.1\n", "==0.4.1"),
