@@ -205,6 +205,8 @@ def _summarise(plan: Plan, view: View, file: str, *, is_write: bool) -> None:
 
     plain = replace(view, width=DEFAULT_WIDTH, wrap=False, colour=False, quiet=False)
     try:
-        Path(file).write_text("".join(migrations.summary(plan, plain, is_written=is_write)), encoding="utf-8")
+        Path(file).write_text(
+            "".join(migrations.summary(plan, plain, is_written=is_write)).lstrip("\n"), encoding="utf-8"
+        )
     except OSError as error:
         raise Failure(f"cannot write to `{file}`: {error.strerror or error}") from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile
 
 from klaudit.fixes.advice import advice
 from klaudit.fixes.diff import unified
@@ -30,8 +31,11 @@ def diff(plan: Plan, view: View) -> Iterator[str]:
 
 
 def summary(plan: Plan, view: View, *, is_written: bool) -> Iterator[str]:
-    """Everything but the patch."""
-    return paint(_lines(plan, view, is_written=is_written), colour=view.colour)
+    """Everything but the patch, set off from it by an empty line where there is one."""
+    lines: Iterable[Line] = _lines(plan, view, is_written=is_written)
+    if not plan.contents:
+        lines = dropwhile(lambda line: not line, lines)
+    return paint(lines, colour=view.colour)
 
 
 def _lines(plan: Plan, view: View, *, is_written: bool) -> Iterator[Line]:

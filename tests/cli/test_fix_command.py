@@ -139,3 +139,26 @@ def test_a_link_within_the_tree_may_be_named(klaudit: Callable[..., Outcome], tr
     (tree / "link.sh").symlink_to("run.sh")
     assert klaudit("fix", "link.sh", "--write").returncode == 0
     assert (tree / "link.sh").is_symlink() and (tree / "run.sh").read_text() != SCRIPT
+
+
+def test_what_is_told_begins_with_words(tree: Path, klaudit: Callable[..., Outcome]) -> None:
+    """An empty line sets it off from a patch, and from nothing else."""
+    klaudit("fix", ".", "--summary", "effect.txt")
+    assert (tree / "effect.txt").read_text().startswith("run.sh:2 KLA101 to k1-in-reward\n")
+    assert klaudit("fix", ".", "--target", "straight-through").stderr.startswith("Not changed\nrun.sh:2\n")
+    (tree / "run.sh").write_text("set -x\n")
+    assert klaudit("fix", ".").stderr == "Nothing to change.\n"
+
+
+def test_from_a_folder_below_paths_are_as_seen_from_there(
+    tree: Path, klaudit: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The patch is the repository's, as git takes it wherever it is called."""
+    (tree / ".git").mkdir()
+    (tree / "sub").mkdir()
+    (tree / "sub" / "other.sh").write_text(SCRIPT)
+    monkeypatch.chdir(tree / "sub")
+    below = klaudit("fix", ".")
+    assert below.stdout.startswith("--- a/sub/other.sh\n+++ b/sub/other.sh\n")
+    assert below.stderr.lstrip().startswith("other.sh:2 KLA101")
+    assert klaudit("fix", "..").stderr.lstrip().startswith("../run.sh:2 KLA101")
