@@ -12,12 +12,17 @@ from klaudit.readers.source import Source
 MAX_BYTES = 20_000_000  # no config, script or module is larger; data files are, and would only cost time
 
 
+# Folders of version control: no script trains with what lies there, and credentials do (`.git/config` of a checkout in a pipeline).
+_PRIVATE = frozenset((".bzr", ".git", ".hg", ".jj", ".svn"))
+
+
 class TooLargeError(ValueError):
     """A file over MAX_BYTES."""
 
 
 class Tree:
-    """Files below `root`.  Paths are POSIX and relative; `..` and symlinks that lead out of the root read as absent."""
+    """Files below `root`.  Paths are POSIX and relative; `..` and symlinks that lead out of the root read as absent, as does what
+    version control keeps for itself."""
 
     def __init__(self, root: str | Path, overlay: dict[str, bytes] | None = None) -> None:
         self.root = os.path.realpath(root)
@@ -85,7 +90,7 @@ class Tree:
             return file.read()
 
     def _inside(self, path: str) -> str | None:
-        if path.startswith(("/", "../")) or path == "..":
+        if path.startswith(("/", "../")) or path == ".." or is_private(path):
             return None
         folder, name = posixpath.split(path)
         if folder not in self._real:  # one look a folder, not one a component of each file
@@ -98,7 +103,10 @@ class Tree:
 
     def _real_path(self, path: str) -> str | None:
         full = os.path.realpath(os.path.join(self.root, path))
-        return full if full == self.root or full.startswith(self.root.rstrip("/") + "/") else None
+        if full == self.root:
+            return full
+        start = self.root.rstrip("/") + "/"
+        return full if full.startswith(start) and not is_private(full[len(start) :]) else None
 
     def _list(self, folder: str) -> tuple[frozenset[str], frozenset[str]]:
         folder = folder or "."
@@ -109,7 +117,8 @@ class Tree:
             try:
                 with os.scandir(full) if full else os.scandir(os.devnull) as entries:
                     for entry in entries:
-                        if entry.is_symlink() and self._inside(posixpath.join(folder, entry.name)) is None:
+                        path = posixpath.join(folder, entry.name)
+                        if is_private(entry.name) or (entry.is_symlink() and self._inside(path) is None):
                             continue
                         with suppress(OSError):  # a link that leads round in a circle
                             (folders if entry.is_dir() else files if entry.is_file() else set()).add(entry.name)
@@ -117,3 +126,8 @@ class Tree:
                 pass  # absent or unreadable: nothing to find there
             self._listings[folder] = (frozenset(files), frozenset(folders))
         return self._listings[folder]
+
+
+def is_private(path: str) -> bool:
+    """Whether a relative path leads into a folder of version control, on file systems of either kind of case."""
+    return "." in path and not _PRIVATE.isdisjoint(path.casefold().replace(os.sep, "/").split("/"))

@@ -253,3 +253,28 @@ def test_nothing_is_run_or_written(tmp_path: Path) -> None:
     before = set(tmp_path.rglob("*")) | {tmp_path / "sound.sh"}
     scan_beside_a_launch(tmp_path)
     assert set(tmp_path.rglob("*")) == before
+
+
+def test_credentials_that_version_control_keeps_are_never_read(tmp_path: Path) -> None:
+    """A pipeline's checkout has a token in `.git/config`; a script under scan may read it, and its values are shown."""
+    secret = "AUTHORIZATION: basic c2VjcmV0"
+    value = "actor_rollout_ref.actor.kl_loss_type"
+    files: dict[str, str | bytes] = {
+        ".git/config": f"[http]\n\textraheader = {secret}\nTYPE={secret.split()[-1]}\n",
+        ".git/HEAD": "ref: refs/heads/main\n",
+        "sub/.hg/hgrc": secret,
+        "a.sh": f'{LAUNCH} {value}="$(tail -n 1 .git/config)"\n',
+        "b.sh": f'while read -r line; do TYPE=$line; done < .git/config\n{LAUNCH} {value}="$TYPE"\n',
+        "c.sh": f'. .git/config\n. ./link.sh\n{LAUNCH} {value}="$TYPE$(cat sub/.hg/hgrc inside/config .GIT/config)"\n',
+        "d.sh": f"{LAUNCH} --config-path=.git --config-name=config\ntrl grpo --config link.yaml\n",
+        "e.yaml": "defaults: [link, inside/config]\n" + KEYS,
+    }
+    write(tmp_path, files)
+    for link, target in {"link.sh": ".git/config", "link.yaml": ".git/config", "inside": ".git"}.items():
+        (tmp_path / link).symlink_to(target)
+    report = scan_beside_a_launch(tmp_path)
+    view = View(source=Tree(tmp_path).source, width=80, wrap=False, verbose=True)
+    for render in (text_report.render, json_report.render):
+        shown = "".join(render(report, view))
+        assert "c2VjcmV0" not in shown and "AUTHORIZATION" not in shown
+    assert {"a.sh", "b.sh", "c.sh", "d.sh"} <= {setup.path for setup in report.setups}

@@ -20,7 +20,7 @@ from klaudit.model import Report
 from klaudit.readers.source import Source
 from klaudit.reports import FORMATS, View, load
 from klaudit.reports.view import DEFAULT_WIDTH, MIN_WIDTH
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import TooLargeError, Tree, is_private
 
 _MAX_WIDTH = 140  # longer lines of prose are hard to read
 _TEXT = "text"
@@ -150,11 +150,12 @@ def complain(report: Report, view: View) -> None:
 
 
 def leads_out(file: str) -> bool:
-    """Whether a link below the working directory leads out of it: what is scanned must not choose what is written."""
-    here = os.path.realpath(".")
-    full = os.path.join(here, os.path.normpath(file))
-    is_below = full.startswith(here.rstrip(os.sep) + os.sep)
-    return is_below and not os.path.realpath(full).startswith(here.rstrip(os.sep) + os.sep)
+    """Whether a link below the working directory leads out of it, or to where version control keeps what is its own: what is scanned
+    must not choose what is written."""
+    start = os.path.realpath(".").rstrip(os.sep) + os.sep
+    full = os.path.join(start, os.path.normpath(file))
+    real = os.path.realpath(full)
+    return full.startswith(start) and not (real.startswith(start) and not is_private(real[len(start) :]))
 
 
 def prefix_of(root: str) -> str:

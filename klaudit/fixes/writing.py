@@ -8,6 +8,8 @@ import stat
 import tempfile
 from collections.abc import Mapping
 
+from klaudit.tree import is_private
+
 _MODE_OF_NEW = 0o666
 
 
@@ -47,6 +49,8 @@ def _checked(root: str, path: str, original: bytes | None) -> str:
     full = os.path.realpath(os.path.join(real_root, path))
     if not full.startswith(real_root.rstrip(os.sep) + os.sep):
         raise WriteError(path, "a symlink leads out of the tree")
+    if is_private(os.path.relpath(full, real_root)):
+        raise WriteError(path, "version control keeps it for itself")
     _unchanged(path, os.path.join(real_root, path) if original is None else full, original)
     if original is None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from klaudit.tree import TooLargeError, Tree
@@ -20,14 +21,16 @@ class Surroundings:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        folder = Path(tree.root, ".git")
+        self._git = None if folder.is_symlink() else Tree(folder)  # a tree keeps out of its own
 
     def read(self, path: str) -> bytes | None:
         """The file at a path below the root; None where there is none that can be read."""
-        try:
-            source = self.tree.source(path)
-        except (OSError, TooLargeError):
-            return None
-        return None if source is None else source.data
+        return _read(self.tree, path)
+
+    def _read_git(self, path: str) -> bytes:
+        """A file of git's own folder; empty where there is none."""
+        return (_read(self._git, path) if self._git is not None else None) or b""
 
     @property
     def uses_github(self) -> bool:
@@ -41,28 +44,36 @@ class Surroundings:
     def main_branch(self) -> str:
         """As the remote says, else one that is there under a usual name, else the branch that is checked out."""
         usual = next((name for name in _USUAL if self._has_branch(name)), None)
-        return self._head(".git/refs/remotes/origin/HEAD") or usual or self._head(".git/HEAD") or "main"
+        return self._head("refs/remotes/origin/HEAD") or usual or self._head("HEAD") or "main"
 
     def _head(self, path: str) -> str | None:
-        match = _HEAD.fullmatch((self.read(path) or b"").decode("utf-8", "replace"))
+        match = _HEAD.fullmatch(self._read_git(path).decode("utf-8", "replace"))
         return None if match is None else match[1]
 
     def _has_branch(self, name: str) -> bool:
-        if self.tree.is_file(f".git/refs/heads/{name}"):
+        if self._git is not None and self._git.is_file(f"refs/heads/{name}"):
             return True
-        packed = (self.read(".git/packed-refs") or b"").splitlines()
+        packed = self._read_git("packed-refs").splitlines()
         return any(line.split(b" ")[-1] == f"refs/heads/{name}".encode() for line in packed)
 
     @cached_property
     def hosts(self) -> frozenset[str]:
         """Host names of the remotes.  Of a linked work tree, whose repository lies elsewhere, none."""
-        text = (self.read(".git/config") or b"").decode("utf-8", "replace")
+        text = self._read_git("config").decode("utf-8", "replace")
         return frozenset(
             host for section in _REMOTE.findall(text) for url in _URL.findall(section) if (host := _host(url))
         )
 
     def _is_hosted_by(self, name: str) -> bool:
         return any(name in host for host in self.hosts)
+
+
+def _read(tree: Tree, path: str) -> bytes | None:
+    try:
+        source = tree.source(path)
+    except (OSError, TooLargeError):
+        return None
+    return None if source is None else source.data
 
 
 def _host(url: str) -> str:

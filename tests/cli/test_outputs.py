@@ -192,6 +192,15 @@ class TestLinks:
         assert [file.name for file in outside.parent.iterdir()] == ["precious"]
         assert outside.read_text(encoding="utf-8") == "precious"
 
+    def test_a_link_to_what_version_control_keeps_is_not_followed(self, run: Run, tree: Path) -> None:
+        hook = tree / ".git" / "hooks" / "post-checkout"
+        hook.parent.mkdir(parents=True)
+        (tree / "report.json").symlink_to(hook)
+        (tree / "sub").symlink_to(".git/hooks")
+        for output in ("report.json", "sub/post-checkout", ".git/hooks/post-checkout"):
+            assert run("scan", "--output", f"json={output}").status == 2
+        assert not hook.exists()
+
     def test_a_link_within_is_followed(self, run: Run, tree: Path) -> None:
         (tree / "latest").symlink_to("report.json")
         assert run("scan", "--output", "json=latest").status == 1
