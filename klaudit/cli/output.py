@@ -149,6 +149,14 @@ def complain(report: Report, view: View) -> None:
             click.echo(line, nl=False, err=True)
 
 
+def remark(report: Report) -> None:
+    """What the report remarks on, on standard error, for formats that have no place for it."""
+    from klaudit.reports.wording import prose
+
+    for each in report.remarks:
+        click.echo(f"note: {prose(each)}", err=True)
+
+
 def leads_out(file: str) -> bool:
     """Whether a link below the working directory leads out of it, or to where version control keeps what is its own: what is scanned
     must not choose what is written."""

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from klaudit.cli.alarm import ends_after
 from klaudit.cli.outlook import outlook
-from klaudit.cli.output import Plan, complain, view_of
+from klaudit.cli.output import Plan, complain, remark, view_of
 from klaudit.cli.parameters import Given, OneOf, scans, setup_names, words
 from klaudit.cli.session import Session
 from klaudit.configuration import FAIL_ON, FailOn, Options
@@ -132,6 +132,8 @@ def command(
         plan.write(report, view)
     if plan.stdout != "text" or given.quiet:
         complain(report, view)
+    if plan.stdout != "text" and not given.quiet:
+        remark(report)
     if plan.stdout is None and not given.quiet:
         outcome = counted(len(report.findings), "finding")
         if report.errors:

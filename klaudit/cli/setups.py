@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from klaudit.cli.output import complain, view_of, write
+from klaudit.cli.output import complain, remark, view_of, write
 from klaudit.cli.parameters import Given, OneOf, scans
 from klaudit.cli.session import Session
 
@@ -29,4 +29,6 @@ def command(ctx: click.Context, given: Given, format_name: str) -> None:
 
         write(render(report, view))
     complain(report, view)
+    if not given.quiet:
+        remark(report)
     ctx.exit(2 if report.errors else 0)

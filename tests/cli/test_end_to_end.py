@@ -164,3 +164,35 @@ class TestReportsOfRealFindings:
             LAUNCH.replace("#!/bin/bash\n", "#!/bin/bash\n# new\n\nset -e\n"), encoding="utf-8"
         )
         assert prints() == before and set(before[0]) == {"klaudit/v1", "primaryLocationLineHash"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "in_report", "beside_it"),
+    [
+        (["scan", "sub"], True, False),
+        (["scan", "sub", "--output", "json=report.json"], True, False),
+        (["scan", "sub", "--format", "json"], False, True),
+        (["scan", "sub", "--output", "report.html"], False, True),
+        (["setups", "sub"], False, True),
+        (["scan", "sub", "--quiet"], False, False),
+        (["setups", "sub", "--quiet"], False, False),
+    ],
+)
+def test_remarks_are_told_whatever_the_format(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    in_report: bool,
+    beside_it: bool,
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "run.sh").write_text(LAUNCH, encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("verl==0.7.0\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["klaudit", *arguments])
+    main()
+    told = capsys.readouterr()
+    assert ("note: `sub` is judged by itself" in told.out) == in_report
+    assert ("note: `sub` is judged by itself" in told.err) == beside_it
