@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -29,9 +30,12 @@ from klaudit.tree import TooLargeError, Tree
 _NO_IMPORTS: tuple[str, ...] = ()
 # A called script runs otherwise than by itself only where it is given variables or arguments.
 _GIVES_SOMETHING = re.compile(
-    rb"\w=\S{0,200}[ \t][^\n;&|]{0,200}?\.sh\b|\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):",
-    re.MULTILINE,
+    rb"\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):", re.MULTILINE
 )
+_SCRIPT = re.compile(rb"\.sh\b")
+_BEFORE_A_COMMAND = b"\n;&|"
+_LONGEST_COMMAND = 400  # as far as a script's name, in bytes
+_MOST_SCRIPTS = 10_000  # in one text
 
 
 class Phantom(Struct, frozen=True):
@@ -53,7 +57,17 @@ class Gathered(Struct):
 
 def calls_scripts(data: bytes) -> bool:
     """Whether a text calls scripts otherwise than they would run by themselves."""
-    return b".sh" in data and _GIVES_SOMETHING.search(data) is not None
+    if b".sh" not in data:
+        return False
+    return _GIVES_SOMETHING.search(data) is not None or any(
+        b"=" in _before(data, script.start()) for script in islice(_SCRIPT.finditer(data), _MOST_SCRIPTS)
+    )
+
+
+def _before(data: bytes, end: int) -> bytes:
+    """What stands before a place in its command."""
+    text = data[max(end - _LONGEST_COMMAND, 0) : end]
+    return text[max(text.rfind(bytes((byte,))) for byte in _BEFORE_A_COMMAND) + 1 :]
 
 
 class Gatherer:

@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from klaudit.tree import TooLargeError, Tree
 
@@ -13,7 +14,10 @@ _MOST = 50  # scripts on the way: nobody writes longer chains
 _SOURCES = re.compile(
     rb"(?:^|[;&|{(]|\b(?:then|do|else))[ \t]*(?:source|\.)[ \t]+[\"']?([^\s;&|)\"']{1,400})", re.MULTILINE
 )
-_CALLED = re.compile(rb"[^\s;&|()<>=\"'`]{0,400}\.(?:sh|bash|slurm|sbatch)(?![\w.-])")
+_SUFFIX = re.compile(rb"\.(?:sh|bash|slurm|sbatch)(?![\w.-])")
+_BEFORE_A_NAME = b" \t\r\n;&|()<>=\"'`/"
+_LONGEST_NAME = 255
+_MOST_MENTIONS = 10_000  # of scripts in one text
 
 
 class Sourced:
@@ -52,8 +56,9 @@ class Sourced:
         pending = [data]
         while pending and len(seen) < _MOST:
             text = pending.pop()
-            names = {os.fsdecode(posixpath.basename(match.group())) for match in _CALLED.finditer(text)}
-            for path in [path for name in sorted(names) for path in self._by_name.get(name, ()) if path not in seen]:
+            for path in [
+                path for name in _named_scripts(text) for path in self._by_name.get(name, ()) if path not in seen
+            ]:
                 seen.add(path)
                 called = self._data(path)
                 if called is not None:
@@ -78,3 +83,13 @@ class Sourced:
         except (OSError, TooLargeError):
             return None
         return None if source is None else source.data
+
+
+def _named_scripts(text: bytes) -> list[str]:
+    """Names, without folders, of what a text mentions that looks like a script.  Found from their ends, in linear time."""
+    names: set[bytes] = set()
+    for suffix in islice(_SUFFIX.finditer(text), _MOST_MENTIONS):
+        before = text[max(suffix.start() - _LONGEST_NAME, 0) : suffix.start()]
+        start = max(before.rfind(bytes((byte,))) for byte in _BEFORE_A_NAME) + 1
+        names.add(before[start:] + suffix.group())
+    return sorted(map(os.fsdecode, names))

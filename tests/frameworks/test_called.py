@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
+from klaudit.frameworks.gather import calls_scripts
+from klaudit.frameworks.sourced import Sourced
 from klaudit.model import Report
+from klaudit.tree import Tree
 
 OPTIONS = Options(jobs=1, framework_versions={"verl": "0.9.1"})
 CALLED = (
@@ -104,3 +108,36 @@ def test_a_comment_beside_the_call_suppresses(tmp_path: Path) -> None:
 def test_scripts_that_call_each_other_come_to_an_end(tmp_path: Path) -> None:
     files = {f"s{number}.sh": f'X=1 bash s{(number + 1) % 9}.sh "$@" a\n{CALLED}' for number in range(9)}
     assert told(scanned(tmp_path, files)) == []
+
+
+MASSES = {
+    "assignments": b"a: " + b"a= b " * 400_000 + b" .sh\n",
+    "one word": b"a" * 2_000_000 + b" x.sh\n",
+    "suffixes": b".sh" * 600_000,
+    "equals signs": (b"=" * 200 + b" ") * 10_000 + b".sh",
+}
+
+
+@pytest.mark.parametrize("mass", MASSES)
+def test_looking_for_calls_takes_linear_time(tmp_path: Path, mass: str) -> None:
+    (tmp_path / "x.sh").write_text(CALLED)
+    called = Sourced(Tree(tmp_path), ["x.sh", "a.sh"], lambda data: b"main_ppo" in data)
+    started = time.process_time()
+    calls_scripts(MASSES[mass])
+    assert called.calls(MASSES[mass], "a.sh") == (mass == "one word")
+    assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("run: bash x.sh", False),
+        ("run: A=1 bash x.sh", True),
+        ("run: bash x.sh a", True),
+        ("run: |\n  A=1\n  bash x.sh", True),
+        ("run: A=1; bash x.sh", False),
+        ("run: bash x.py a", False),
+    ],
+)
+def test_whether_something_is_given_to_a_script(text: str, expected: bool) -> None:
+    assert calls_scripts(text.encode()) == expected
