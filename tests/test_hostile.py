@@ -14,7 +14,11 @@ import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
+from klaudit.gate.baseline_file import read as read_baseline
+from klaudit.gate.baseline_file import row_of
+from klaudit.gate.baseline_file import write as write_baseline
 from klaudit.model import Report
+from klaudit.reports import FORMATS, load
 from klaudit.reports import json as json_report
 from klaudit.reports import text as text_report
 from klaudit.reports.view import View
@@ -278,3 +282,34 @@ def test_credentials_that_version_control_keeps_are_never_read(tmp_path: Path) -
         shown = "".join(render(report, view))
         assert "c2VjcmV0" not in shown and "AUTHORIZATION" not in shown
     assert {"a.sh", "b.sh", "c.sh", "d.sh"} <= {setup.path for setup in report.setups}
+
+
+def test_names_that_are_no_text_and_halves_of_characters(tmp_path: Path) -> None:
+    strange = os.fsdecode(b"\xff")
+    formula = (
+        "import torch\n\n\ndef loss(batch, logp, ref_logp, advantages, mask, cfg):\n"
+        '    batch["\\ud800kl"] = (ref_logp - logp).exp() - (ref_logp - logp) - 1\n    ratio = torch.exp(logp - logp.detach())\n'
+        '    loss = -ratio * advantages + cfg["\\ud800beta"] * batch["\\ud800kl"]\n    return (loss * mask).sum() / mask.sum()\n'
+    )
+    files: dict[str, str | bytes] = {
+        f"{strange}_trainer.py": formula,
+        "formula.py": formula,
+        "words.py": "from trl import GRPOConfig\nimport subprocess\nx = '\\ud800'\n"
+        "c = GRPOConfig(beta=0.04, loss_type=x, **{'be' + x: 2}, output_dir='%s\\ud800' % x)\n"
+        f"subprocess.run('{LAUNCH} ' + x, shell=True)\n"
+        f"subprocess.run([*'{LAUNCH}'.split(), '\\ud800', 'a\\ud800b.kl=1', f'{{x}}actor_rollout_ref.actor.use_kl_loss=True'])\n",
+        f"{strange}.sh": LAUNCH.replace("low_var_kl", "${TYPE:-mse}"),
+        "calls.sh": f"TYPE=low_var_kl bash {strange}.sh\n",
+        "job.yaml": 'envs: {TYPE: "\\ud800"}\nrun: |\n  ' + LAUNCH.replace("low_var_kl", "$TYPE"),
+        "job.json": json.dumps({"env": {"TYPE": "\ud800"}, "run": f"TYPE=low_var_kl bash {strange}.sh", "\ud800": 1}),
+        "keys.json": json.dumps({"actor_rollout_ref": {"actor": {"use_kl_loss": True, "kl_loss_type": "\ud800"}}}),
+    }
+    write(tmp_path, files)
+    report = scan_beside_a_launch(tmp_path)
+    assert not [error for error in report.errors if "internal" in error.message]
+    assert f"{strange}_trainer.py" in {setup.path for setup in report.setups}
+    view = View(source=Tree(tmp_path).source, width=80, wrap=False, verbose=True)
+    for name in FORMATS:
+        "".join(load(name).render(report, view)).encode()
+    write_baseline(str(tmp_path / "known.json"), [row_of(finding, "") for finding in report.findings])
+    assert read_baseline(str(tmp_path / "known.json"))

@@ -144,7 +144,7 @@ def _reads(keys: Set[str], info: FunctionInfo) -> bool:
         return False
     start, end = info.module.extent(info.syntax)
     body = info.module.source.data[start:end]
-    return any(mark + key.encode() in body for key in keys for mark in (b".", b"'", b'"'))
+    return any(mark + key.encode("utf-8", "surrogatepass") in body for key in keys for mark in (b".", b"'", b'"'))
 
 
 def _distinct(found: list[Formula]) -> list[Formula]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -89,7 +90,7 @@ class _Planner:
     def look_further(self) -> None:
         """Where only some files of the tree were named, launches of the others that may share what is edited have a say too."""
         edited = {edit.path for draft in self._drafts for edit in draft.edits}
-        stems = {posixpath.splitext(posixpath.basename(path))[0].encode() for path in edited}
+        stems = {os.fsencode(posixpath.splitext(posixpath.basename(path))[0]) for path in edited}
         for path in discover(self._tree.root, self._options) if stems else ():
             if path in self._before:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -197,7 +198,7 @@ def _head(span: Span, command: Command, source: Source) -> Span:
     for candidate in (span, command.span, command.called_at):
         if candidate is not None and candidate.path == source.path:
             return candidate
-    name = command.span.path.rpartition("/")[2].encode()  # the script that is called or sourced here
+    name = os.fsencode(command.span.path.rpartition("/")[2])  # the script that is called or sourced here
     at = source.data.find(name)
     return source.span(at, at + len(name)) if at >= 0 else source.span(0, 0)
 

@@ -28,6 +28,7 @@ FILE_NAME = "klaudit-baseline.json"
 MAX_BYTES = 20_000_000
 _LONGEST_MESSAGE = 300
 _LINE_NUMBER = re.compile(r"\bline \d+")
+_LONE_HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _AT_ROW = re.compile(r"\$\.findings\[(\d+)\]")
 _CONFLICT = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
@@ -104,8 +105,8 @@ def write(file: str, rows: Iterable[Row]) -> None:
 
 
 def _writable(text: str) -> str:
-    """Without what JSON cannot hold: bytes of names that are not UTF-8."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """Without what JSON cannot hold: bytes of names that are not UTF-8, and halves of characters (`\\ud800` in a string)."""
+    return _LONE_HALF.sub("\ufffd", text).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _umask() -> int:

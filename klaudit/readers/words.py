@@ -50,7 +50,7 @@ def _word(pieces: tuple[Piece, ...], whole: Word) -> Word:
 def _cut(piece: Piece, length: int, separator: int) -> tuple[Span, Span]:
     """The spans of the two sides of a piece, where its characters stand one to one in the file; else the whole piece's."""
     span, text = piece.span, piece.text or ""
-    if span.end - span.start != len(text.encode("utf-8")) or not text.isascii() or span.line != span.end_line:
+    if not text.isascii() or span.end - span.start != len(text) or span.line != span.end_line:
         return span, span
     left = replace(span, end=span.start + length, end_column=span.column + length)
     right = replace(span, start=left.end + separator, column=left.end_column + separator)

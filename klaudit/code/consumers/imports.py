@@ -6,6 +6,7 @@ A file is parsed once, and only where it imports the module that defines the nam
 from __future__ import annotations
 
 import ast
+import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -78,7 +79,7 @@ class Imports:
         if path != place.path and _import_of(stem).search(source.data) is None:
             return
         if (tree := self._tree(source)) is not None:
-            yield from _uses_in(tree, source.data, (place.name.encode(), stem.encode()), place, path)
+            yield from _uses_in(tree, source.data, (place.name.encode(), os.fsencode(stem)), place, path)
 
     def _tree(self, source: Source) -> ast.Module | None:
         if source.path not in self._trees:
@@ -90,7 +91,7 @@ class Imports:
 
 @lru_cache(maxsize=512)
 def _import_of(stem: str) -> re.Pattern[bytes]:
-    return re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*\b" + re.escape(stem.encode()) + rb"\b", re.MULTILINE)
+    return re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*\b" + re.escape(os.fsencode(stem)) + rb"\b", re.MULTILINE)
 
 
 class _Site(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections import Counter
 from collections.abc import Sequence
@@ -85,7 +86,7 @@ class _Rewriter:
 
     def _hurts(self, path: str, content: bytes) -> str:
         """Which finding a file that draws on this one would get; empty where none would."""
-        stem = posixpath.splitext(posixpath.basename(path))[0].encode()
+        stem = os.fsencode(posixpath.splitext(posixpath.basename(path))[0])
 
         def edited(other: str) -> Source | None:
             return Source(path, content) if posixpath.normpath(other) == path else self._load(other)
