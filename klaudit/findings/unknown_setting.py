@@ -10,7 +10,7 @@ from functools import lru_cache
 from klaudit.findings.judging import Draft, Subject, judges
 from klaudit.findings.wording import fault_drafts, key
 from klaudit.frameworks.resolution import Resolution
-from klaudit.frameworks.rules import Name, Trainer
+from klaudit.frameworks.rules import Name
 from klaudit.model import Fix, Setting
 
 _ABOUT_KL = re.compile(r"(^|[._\-])kl([._\-]|$)|(^|[._\-])kl_|_kl([._\-]|$)", re.IGNORECASE)
@@ -20,7 +20,7 @@ _ABOUT_KL = re.compile(r"(^|[._\-])kl([._\-]|$)|(^|[._\-])kl_|_kl([._\-]|$)", re
 def judge(subject: Subject) -> Iterator[Draft]:
     resolution = subject.resolution
     configuration = resolution.launch.configuration
-    names = _names(resolution.launch.trainer)
+    names = _names(resolution)
     now = [name for name, (_, each) in names.items() if resolution.version in each.versions]
     title = f"{resolution.launch.framework.title} {resolution.version}"
     for given in dict.fromkeys(configuration.explicit_names()):
@@ -56,9 +56,14 @@ def _is_about_kl(name: str) -> bool:
     return _ABOUT_KL.search(name) is not None
 
 
-def _names(trainer: Trainer) -> dict[str, tuple[str, Name]]:
-    """Setting id and spelling, by spelling; of equal spellings the last one, which the current versions have."""
-    return {name.name: (id, name) for id, spec in trainer.settings.items() for name in spec.names}
+def _names(resolution: Resolution) -> dict[str, tuple[str, Name]]:
+    """Setting id and spelling, by spelling; of equal spellings the one that this version has, else the last one."""
+    found: dict[str, tuple[str, Name]] = {}
+    for id, spec in resolution.launch.trainer.settings.items():
+        for name in spec.names:
+            if name.name not in found or resolution.version not in found[name.name][1].versions:
+                found[name.name] = (id, name)
+    return found
 
 
 def _is_known(name: str, resolution: Resolution) -> bool:
