@@ -122,6 +122,13 @@ def names_model_of(identifier: str) -> int | None:
     return holder(last)
 
 
+@lru_cache(maxsize=8192)
+def gives_reference(dotted: str) -> bool:
+    """A function that by its name computes the reference's log-probabilities, and no others."""
+    last = dotted.rsplit(".", 1)[-1]
+    return is_log_probability(last) and "and" not in words(last) and holder(last) == REFERENCE
+
+
 def is_loss(identifier: str) -> bool:
     return _has(identifier, _LOSS)
 

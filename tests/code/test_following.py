@@ -430,3 +430,49 @@ def loss_function(args, batch, logp):
     assert [(finding.rule, finding.span.line) for finding in findings_of(code) if finding.severity != "note"] == [
         ("KLA301", code.count("\n", 0, code.index("- args.kl_loss_coef")) + 1)
     ]
+
+
+def test_a_class_made_by_a_function() -> None:
+    """A factory of trainers: its methods are judged as those of any other class."""
+    code = """
+    def wrapped(base):
+        class Trainer(base):
+            def policy_loss(self, pg, logps, ref_logps):
+                return pg.mean() + self.beta * (logps - ref_logps).mean()
+        return Trainer
+    """
+    assert rules_of(code) == ["KLA103"]
+
+
+def test_a_method_of_the_policy_that_speaks_for_the_reference() -> None:
+    code = """
+    class Trainer:
+        def collect(self, obs):
+            log_probs = self.policy.log_probs(obs)
+            ref_log_probs = self.policy.get_log_probs_ref_model(obs)
+            kl_rewards = -1 * self.controller.kl_coeff * (log_probs - ref_log_probs)
+            total_rewards = obs.rewards + kl_rewards.cpu().numpy()
+            return total_rewards
+    """
+    assert only(code).placement == "reward"
+
+
+@pytest.mark.parametrize("decorator", ["property", "functools.cached_property"])
+def test_a_property_of_an_object_is_no_number(decorator: str) -> None:
+    code = f"""
+    import functools
+    class Controller:
+        def __init__(self, kl_coeff):
+            self._kl_coeff = kl_coeff
+        @{decorator}
+        def kl_coeff(self):
+            return self._kl_coeff
+    class Trainer:
+        def __init__(self, kl_coeff):
+            self.controller = Controller(kl_coeff)
+        def shaped_rewards(self, rewards, logps, ref_logps):
+            return rewards - self.controller.kl_coeff * (logps - ref_logps)
+    """
+    formula = only(code)
+    assert formula.coefficient(formula.what) is None
+    assert [knob.name for knob in formula.knobs] == ["Controller(...).kl_coeff"]

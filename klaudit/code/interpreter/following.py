@@ -7,7 +7,7 @@ import ast
 from klaudit.code import names
 from klaudit.code.graph import Node
 from klaudit.code.interpreter.machine import Frame
-from klaudit.code.interpreter.members import is_static
+from klaudit.code.interpreter.members import is_property, is_static
 from klaudit.code.interpreter.results import Results, nodes_in
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.roles import OLD, POLICY, REFERENCE
@@ -84,6 +84,8 @@ class Following(Results):
 
     def _compute_attribute(self, instance: Instance, name: str) -> Value:
         if method := self.program.method(instance.info, name):
+            if is_property(method):
+                return Path(f"{instance.text}.{name}", name)
             return Closure(method, receiver=instance)
         written = self.written_in_init(instance.info, name)
         if written is None:

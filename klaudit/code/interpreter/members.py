@@ -20,7 +20,7 @@ class Members(Machine):
     def attribute_of_self(self, owner: ClassInfo, name: str, receiver: Path) -> Value | None:
         """A method, or what `__init__` assigned where that is a number, a text or an object whose class is read."""
         if method := self.program.method(owner, name):
-            if any(isinstance(node, ast.Name) and node.id == "property" for node in decorators(method)):
+            if is_property(method):
                 return None
             return Closure(method, receiver=None if is_static(method) else receiver)
         written = self.written_in_init(owner, name)
@@ -91,6 +91,14 @@ class Members(Machine):
 
 def decorators(info: FunctionInfo) -> list[ast.expr]:
     return [] if isinstance(info.syntax, ast.Lambda) else info.syntax.decorator_list
+
+
+def is_property(info: FunctionInfo) -> bool:
+    """Whether it is read like an attribute."""
+    return any(
+        isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith("property")
+        for node in decorators(info)
+    )
 
 
 def is_static(info: FunctionInfo) -> bool:

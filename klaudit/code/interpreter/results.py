@@ -68,6 +68,8 @@ class Results(Expressions):
         return Path(text, name, model, reason, detached=frame.without_gradient > 0)
 
     def _maker(self, dotted: str, callee: Value | None, arguments: Arguments) -> tuple[int | None, str]:
+        if names.gives_reference(dotted):  # a method of the policy may speak for the reference that it keeps
+            return REFERENCE, f"computed by {dotted}"
         owner = callee.text.rpartition(".")[0] if isinstance(callee, Path) else ""
         texts = (
             dotted,

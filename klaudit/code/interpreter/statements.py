@@ -105,7 +105,7 @@ class Interpreter(Calls):
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             self._define(statement, frame)
         elif isinstance(statement, ast.ClassDef):
-            frame.names[statement.name] = ClassObject(class_info(frame.module, statement))
+            self._define_class(statement, frame)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             self._import(statement, frame)
         elif isinstance(statement, ast.Match):
@@ -138,9 +138,15 @@ class Interpreter(Calls):
         info = FunctionInfo(
             frame.module, statement, f"{outer}{statement.name}", inside=frame.info.inside if frame.info else None
         )
-        surroundings = frame.names if frame.enclosing is None else _Chained(frame.names, frame.enclosing)
+        surroundings = _surroundings(frame)
         frame.names[statement.name] = Closure(info, surroundings, frame.receiver)
         self.local_functions.append((info, surroundings, frame.receiver))
+
+    def _define_class(self, statement: ast.ClassDef, frame: Frame) -> None:
+        """A class made inside a function, as a factory of trainers does: its methods are functions of their own."""
+        info = class_info(frame.module, statement)
+        frame.names[statement.name] = ClassObject(info)
+        self.local_functions += [(method, _surroundings(frame), None) for method in info.methods.values()]
 
     def _import(self, statement: ast.Import | ast.ImportFrom, frame: Frame) -> None:
         for alias, dotted in imported_names(statement):
@@ -293,6 +299,10 @@ class Interpreter(Calls):
         finally:
             frame.without_gradient -= off
             frame.adapter_off -= adapter
+
+
+def _surroundings(frame: Frame) -> dict[str, Value]:
+    return frame.names if frame.enclosing is None else _Chained(frame.names, frame.enclosing)
 
 
 class _Chained(dict[str, Value]):
