@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from klaudit.frameworks.launch import Launch
-from klaudit.frameworks.resolution import Resolution
+from klaudit.frameworks.resolution import Resolution, TermState
 from klaudit.frameworks.terms import term_of
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion, Setup, Unknown, Verdict
-from klaudit.theory import judge_sum
+from klaudit.theory import Row, judge_sum
 
 
 def resolve(launch: Launch, version: str | None = None) -> Resolution:
@@ -46,11 +48,18 @@ def _refusal(resolution: Resolution) -> str:
     return ""
 
 
+def _effective_row(state: TermState) -> Row:
+    """The row as it acts here: a term that its framework makes something else of has a weight in words alone."""
+    if state.term.score_weight == state.row.weight_text:
+        return state.row
+    return replace(state.row, weight=None, weight_text=state.term.score_weight)
+
+
 def _setup(resolution: Resolution, version: str | None) -> Setup:
     launch = resolution.launch
     active = [state for state in resolution.terms if state.term.active]
     unknown = [state for state in resolution.terms if state.term.active is None]
-    total = judge_sum((state.row, state.term.coefficient, state.term.verdict) for state in active)
+    total = judge_sum((_effective_row(state), state.term.coefficient, state.term.verdict) for state in active)
     verdict: Verdict = "unknown" if unknown else total.verdict
     algorithm = resolution[launch.trainer.algorithm].value if launch.trainer.algorithm else launch.trainer.id
     return Setup(

@@ -199,3 +199,10 @@ def test_a_fork_counts_only_where_something_tells_it_apart(tmp_path: Path) -> No
     assert {setup.framework for setup in report.setups} == {"slime"}
     report = scanned(tmp_path / "b", "none", "0", {"run.sh": command, "miles/utils/arguments.py": ""})
     assert {setup.framework for setup in report.setups} == {"miles"}
+
+
+def test_the_set_up_has_the_weight_that_its_term_really_has(tmp_path: Path) -> None:
+    """Without a reference model the estimator is of log pi itself: d has no part in it."""
+    (setup,) = scanned(tmp_path, "areal", "1.0.4", {"train.yaml": "actor: {kl_ctl: 0.1}\n"}).setups
+    assert (setup.score_weight, setup.verdict) == ("0.1*(log pi)", "biased")
+    assert setup.terms[0].score_weight == "log pi"
