@@ -24,6 +24,7 @@ from klaudit.frameworks.load import load_frameworks
 from klaudit.frameworks.recognise import Index
 from klaudit.frameworks.resolve import resolve
 from klaudit.model import FileResult, Finding, Problem, Setup
+from klaudit.readers.shell.budget import NOT_FOLLOWED
 from klaudit.readers.source import Source, UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
@@ -95,6 +96,8 @@ class Scanner:
                     # what is wrong with the called script itself is told where that is scanned
                     findings += [finding for finding in called[1] if finding.span.path == path]
                 findings += map(never_existed, gathered.phantoms)
+                if not setups and (lost := _lost(gathered.problems)) and self._any.may_matter(source.data):
+                    return FileResult(path, problems=lost, parsed=True)  # a launch may stand where nobody has come to
                 if setups:  # where nothing trains, nothing is lost
                     findings += map(partly_read, gathered.problems)
             if path.endswith(_WITH_FORMULAS) and (not self._prefilter or may_hold_formulas(source.data)):
@@ -146,6 +149,11 @@ class Scanner:
                 setups[same] = setup
                 findings += judge(Subject(resolution))
         return list(setups.values()), findings
+
+
+def _lost(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Those of scripts whose end was not reached."""
+    return tuple(problem for problem in problems if problem.message.startswith(NOT_FOLLOWED))
 
 
 def _trains(launch: Launch) -> object:

@@ -112,3 +112,21 @@ def test_an_argument_given_decides() -> None:
     script = 'if [ "$1" = a ]; then run 1; else run 2; fi'
     assert plain_run(script, arguments=["a"]) == [["run", "1"]]
     assert plain_run("run ${KL:-0} $KL", environment={"KL": "0.1"}) == [["run", "0.1", "0.1"]]
+
+
+CHECKS = {
+    "one after the other": '[ "$(id -u)" = 0 ] || exit 1\ntest -d /data || { echo no; exit 1; }\n[ -n "$X" ] || exit 1\n',
+    "of arguments": 'if [ $# -ne 3 ]; then echo usage; exit 1; fi\n[ -f "$1" ] || exit 2\n[ "$2" = train ] || exit 3\n',
+    "of several kinds": '[[ $1 =~ ^[0-9]+$ ]] || exit 1; [[ -z ${2-} ]] && exit 1; [[ "${3:-}" == run ]] || exit 1\n',
+    "in a function": 'check() { [ -f "$1" ] || { echo no; exit 1; }; }\ncheck a\ncheck b\n[ -d x ] || exit 1\n',
+    "in a loop": "for f in a b c; do if ! [ -f $f ]; then exit 1; fi; done\n[ -d x ] || exit 1\n",
+    "of words": 'case "$1" in a) ;; *) exit 1 ;; esac\ncase "$2" in b) ;; *) exit 1 ;; esac\n',
+    "many": "".join(f"[ -f f{number} ] || exit {number}\n" for number in range(40)),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_what_stands_behind_any_number_of_checks_is_seen(name: str) -> None:
+    found = [command for _, command in other_ways(CHECKS[name] + "train a\nif [ $MODE = x ]; then train b; fi\n")]
+    assert ["train", "a"] in found
+    assert ["train", "b"] in found

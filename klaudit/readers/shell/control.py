@@ -50,9 +50,13 @@ def branch(machine: Machine, instruction: Branch) -> None:
     jumps = succeeded == instruction.on_success
     jump_arm, fall_arm = (instruction.target, instruction.join), (frame.position, instruction.target)
     taken, other = (jump_arm, fall_arm) if jumps else (fall_arm, jump_arm)
+    if machine.explorer.has_passed(state, other):
+        frame.position = other[0]
+        state.succeed(not succeeded)
+        return
     if machine.explorer.wants(state, taken, other):
         words = in_words(frame.code, *instruction.condition)
-        way = machine.explorer.open(state, (other[0], instruction.join), negated(words) if succeeded else words)
+        way = machine.explorer.open(state, (other[0], instruction.join), negated(words) if succeeded else words, taken)
         if refinement := machine.refinement_for(instruction.condition):
             refine(way, refinement, not succeeded, frame.code.place(*instruction.condition))
     if jumps:
@@ -75,7 +79,7 @@ def case(machine: Machine, instruction: Case) -> None:
         other = (target, starts[index + 1])
         if index != chosen and machine.explorer.wants(state, taken, other):
             words, refinement = _arm_condition(instruction, patterns, expander)
-            way = machine.explorer.open(state, other, words)
+            way = machine.explorer.open(state, other, words, taken)
             if refinement:
                 refine(way, refinement, True, frame.code.place(*other))
     state.succeed()

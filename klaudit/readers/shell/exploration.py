@@ -1,7 +1,8 @@
 """The other ways a script may go: each arm that the plain run leaves out is followed once, with the assumption it takes.
 
 Never exponential: below an assumption only the branches inside the arm it opened are followed in turn, everything after runs as it
-falls, and each arm is opened once.
+falls, and each arm is opened once.  Where the arm left out would have ended the script (`[ -f x ] || exit 1`), the plain run has seen
+nothing of what follows, and the branches there are followed as well.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SOMETHING = "?"  # what an unknown text that is assumed not to be empty reads as
 
 
 class Region(NamedTuple):
-    """The arm that an assumption opened: branches inside are followed too."""
+    """The arm that an assumption opened: branches inside are followed too.  At depth 0 everything is inside."""
 
     depth: int
     code: Code
@@ -42,8 +43,11 @@ class Region(NamedTuple):
 
 
 class Way(NamedTuple):
+    """`checks` are arms that it takes whenever it comes by, as the others would have ended the script."""
+
     state: State
     region: Region
+    checks: frozenset[tuple[int, int, int]]
 
 
 class Explorer:
@@ -51,6 +55,7 @@ class Explorer:
 
     def __init__(self, budget: Budget) -> None:
         self.region: Region | None = None
+        self._checks: frozenset[tuple[int, int, int]] = frozenset()
         self.is_nested = False  # inside a substitution, whose command cannot be gone on with
         self._budget = budget
         self._ways: deque[Way] = deque()
@@ -58,7 +63,15 @@ class Explorer:
         self._kept: list[object] = []  # the programs whose identities these are
 
     def next_way(self) -> Way | None:
-        return self._ways.popleft() if self._ways else None
+        if not self._ways:
+            return None
+        way = self._ways.popleft()
+        self._checks = way.checks
+        return way
+
+    def has_passed(self, state: State, arm: Range) -> bool:
+        """Whether this run already rests on a check having taken this arm: met again, in a loop or a function."""
+        return bool(self._checks) and _key(state, arm) in self._checks
 
     def is_open(self, state: State) -> bool:
         """Whether branches met now are to be followed."""
@@ -72,7 +85,7 @@ class Explorer:
         if not self.is_open(state):
             return False
         frame = state.frame
-        key = (id(frame.instructions), frame.position, other[0], what_for)
+        key = (*_key(state, other), what_for)
         if key in self._settled:
             return False
         self._settled.add(key)
@@ -82,14 +95,27 @@ class Explorer:
             or effects(frame.instructions, *taken, frame.code, state.functions).matter_when_skipped
         )
 
-    def open(self, state: State, arm: Range, assumption: str) -> State:
-        """A copy of `state` at the start of an arm, to be followed later under an assumption."""
+    def open(self, state: State, arm: Range, assumption: str, instead_of: Range | None = None) -> State:
+        """A copy of `state` at the start of an arm, to be followed later under an assumption, instead of the arm that is taken."""
         self._budget.runs -= 1
         way = state.copy()
-        way.frame.position = arm[0]
+        frame = way.frame
+        frame.position = arm[0]
         way.assumes = (*state.assumes, assumption)
-        self._ways.append(Way(way, Region(len(way.frames), way.frame.code, *arm)))
+        is_check = instead_of is not None and leaves(state, instead_of)
+        checks = self._checks | {_key(state, arm)} if is_check else self._checks
+        self._ways.append(Way(way, Region(0 if is_check else len(way.frames), frame.code, *arm), checks))
         return way
+
+
+def _key(state: State, arm: Range) -> tuple[int, int, int]:
+    """An arm of the branch that a run is at: program, position, start of the arm."""
+    return id(state.frame.instructions), state.frame.position, arm[0]
+
+
+def leaves(state: State, arm: Range) -> bool:
+    """Whether an arm may end the script, function or loop."""
+    return effects(state.frame.instructions, *arm, state.frame.code, state.functions).leaves
 
 
 def refine(state: State, refinement: Refinement, holds: bool, place: Place) -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from klaudit.model import Problem
 from klaudit.readers.shell.arithmetic import BadExpressionError
-from klaudit.readers.shell.budget import Budget, ExhaustedError
+from klaudit.readers.shell.budget import NOT_FOLLOWED, Budget, ExhaustedError
 from klaudit.readers.shell.code import BuiltCode, Code, code_of
 from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.control import HANDLERS
@@ -83,7 +83,7 @@ class Machine:
         try:
             self._advance()
         except (ExhaustedError, RecursionError) as error:  # whoever calls us may have gone deep already
-            self.problem(code.place(0, 0), f"script not followed to its end: {error}")
+            self.problem(code.place(0, 0), f"{NOT_FOLLOWED}: {error}")
             return
         with suppress(ExhaustedError, RecursionError):  # what other ways would start is never complete
             while (way := self.explorer.next_way()) is not None:
