@@ -102,7 +102,13 @@ class Tree:
         return self._real_path(path) if os.path.islink(full) else full
 
     def _real_path(self, path: str) -> str | None:
-        full = os.path.realpath(os.path.join(self.root, path))
+        full = os.path.join(self.root, path)
+        try:
+            full = os.path.realpath(full, strict=True)
+        except (FileNotFoundError, NotADirectoryError):  # a link through what is not there leads nowhere, whatever its words say
+            return None
+        except OSError:  # told when the file itself is read
+            full = os.path.realpath(full)
         if full == self.root:
             return full
         start = self.root.rstrip("/") + "/"

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from klaudit.discover.history import History
@@ -34,6 +34,8 @@ def leads_in_a_circle(path: Path) -> bool:
     return False
 
 
+@example(entries=[("b/b/a", None, False), ("b/c.sh", "a/../b", False)])
+@example(entries=[("b/b", None, False), ("b/c.sh", "a/../b", False)])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much])
 @given(
     st.lists(st.tuples(st.sampled_from(PATHS), st.one_of(st.none(), TARGETS), st.booleans()), min_size=1, max_size=9)
