@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from klaudit.code.judge import findings
 from tests.code.snippets import findings_of, only, result_of, rules_of, told, used
 
 KL = """
@@ -476,3 +477,33 @@ def test_a_property_of_an_object_is_no_number(decorator: str) -> None:
     formula = only(code)
     assert formula.coefficient(formula.what) is None
     assert [knob.name for knob in formula.knobs] == ["Controller(...).kl_coeff"]
+
+
+
+def test_a_test_by_another_name_is_followed() -> None:
+    code = """
+        import torch
+        from torch.nn.functional import logsigmoid
+
+        def exists(value):
+            return value is not None
+
+        def at(logits, tokens):
+            return logits.log_softmax(dim=-1).gather(-1, tokens)
+
+        class Model(torch.nn.Module):
+            def forward(self, tokens, labels=None):
+                logp = at(self.model(tokens), tokens)
+                ref_logp = at(self.ref_model(tokens), tokens)
+                shaped = 0.1 * (logp - ref_logp)
+                if not exists(labels):
+                    return shaped
+                return logsigmoid(shaped).mean()
+
+        if __name__ == "__main__":
+            labels = torch.randint(0, 2, (2,))
+            model = Model()
+            loss = model(tokens, labels)
+            loss.backward()
+        """
+    assert findings(result_of(code, prefilter=False)) == ()

@@ -35,6 +35,8 @@ COMPARISONS = {
 
 _ORDER: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
+_MAKES_TENSORS = ("torch.", "jnp.", "np.")  # what their functions give is something
+
 
 class Branching(Access):
     """Turns tests into conditions."""
@@ -114,7 +116,7 @@ class Branching(Access):
 
     def _equals(self, left: Value, values: frozenset[Constant], text: str) -> Condition:
         if isinstance(left, Path):
-            if values == {None} and names.is_log_probability(left.name):
+            if values == {None} and (names.is_log_probability(left.name) or left.text.startswith(_MAKES_TENSORS)):
                 return NEVER  # without it there is no penalty to speak of
             return OneOf(left.as_subject, values)
         if isinstance(left, Literal):

@@ -155,7 +155,7 @@ class Following(Results):
 
     def _is_worth_running(self, callee: Closure, arguments: Arguments) -> bool:
         name = callee.info.name
-        if isinstance(callee.info.syntax, ast.Lambda):
+        if isinstance(callee.info.syntax, ast.Lambda) or _only_asks(callee.info):
             return True
         given = [
             value
@@ -194,6 +194,14 @@ class Following(Results):
             if not isinstance(found, Imported):
                 return self.apply(found, arguments, syntax, frame)
         return self.operation(Operation(callee.dotted), arguments, syntax, frame)
+
+
+def _only_asks(info: FunctionInfo) -> bool:
+    """`def exists(value): return value is not None`: a test by another name."""
+    match getattr(info.syntax, "body", None):
+        case [ast.Return(value=ast.Compare())] | [ast.Expr(value=ast.Constant()), ast.Return(value=ast.Compare())]:
+            return True
+    return False
 
 
 def _closes_over_log_probabilities(callee: Closure) -> bool:
