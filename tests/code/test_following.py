@@ -507,3 +507,20 @@ def test_a_test_by_another_name_is_followed() -> None:
             loss.backward()
         """
     assert findings(result_of(code, prefilter=False)) == ()
+
+
+def test_what_torch_says_of_itself_may_be_nothing() -> None:
+    code = """
+        import torch
+
+        class Trainer:
+            def compute_loss(self, model, batch):
+                logps = self.get_logps(model, batch)
+                ref_logps = batch["ref_logps"]
+                kl = 0
+                if torch.version.hip is None:
+                    kl = torch.exp(ref_logps - logps) - (ref_logps - logps) - 1
+                policy_loss = -(torch.exp(logps - logps.detach()) * batch["advantages"])
+                return (policy_loss + 0.1 * kl).mean()
+        """
+    assert rules_of(code) == ["KLA101"]

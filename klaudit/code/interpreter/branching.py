@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from operator import ge, gt, le, lt
 
@@ -25,7 +26,7 @@ from klaudit.code.conditions import (
 from klaudit.code.graph import Node, Op
 from klaudit.code.interpreter.access import Access
 from klaudit.code.interpreter.machine import Frame
-from klaudit.code.values import Alternatives, Literal, Mapping, Path, Sequence, Value
+from klaudit.code.values import Alternatives, Literal, Mapping, Operation, Path, Sequence, Value
 
 COMPARISONS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not",
@@ -35,7 +36,7 @@ COMPARISONS = {
 
 _ORDER: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
-_MAKES_TENSORS = ("torch.", "jnp.", "np.")  # what their functions give is something
+_MAKES_TENSORS = re.compile(r"(?:torch|jnp|np)\.\w+\(")  # what these functions give is a tensor
 
 
 class Branching(Access):
@@ -116,7 +117,7 @@ class Branching(Access):
 
     def _equals(self, left: Value, values: frozenset[Constant], text: str) -> Condition:
         if isinstance(left, Path):
-            if values == {None} and (names.is_log_probability(left.name) or left.text.startswith(_MAKES_TENSORS)):
+            if values == {None} and (names.is_log_probability(left.name) or _MAKES_TENSORS.match(left.text)):
                 return NEVER  # without it there is no penalty to speak of
             return OneOf(left.as_subject, values)
         if isinstance(left, Literal):
@@ -128,7 +129,7 @@ class Branching(Access):
                 return known(left.number in values)
             if left.op is Op.SCALAR and left.text:
                 return OneOf(Subject(left.text), values)
-        elif values == {None}:
+        elif values == {None} and not isinstance(left, Operation):  # `torch.version.hip` may be nothing
             return NEVER
         return Truth(text)
 
