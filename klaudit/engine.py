@@ -113,7 +113,7 @@ def _scan_files(
         first.append(path)
     workers = (options.jobs or os.cpu_count() or 1) if sieve.cost > _POOL_PAYS else 1
     results: list[FileResult] = []
-    for done, result in enumerate(scan_files(scanner.scan, chain(first, paths), workers, budget), 1):
+    for done, result in enumerate(scan_files(scanner.scan, chain(first, paths), workers, budget, scanner.analyses), 1):
         results.append(result)
         if progress is not None:
             progress(done + sieve.dropped, len(files))

@@ -1,5 +1,7 @@
 """Files over processes, within a time budget.
 
+What one worker learns of the tree from a file, others are told before their next files: they would find out the same at the same cost.
+
 A thread or a signal cannot stop a parser written in C that does not return; the end of its process can.  So with a budget per file even
 a single worker is a process of its own, and a worker that is overdue, or that died, costs one file and not the scan.
 """
@@ -15,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -22,6 +25,18 @@ from klaudit.budget import Budget
 from klaudit.model import FileResult, Problem
 
 Scan = Callable[[str], FileResult]
+Lessons = tuple[object, ...]
+
+
+class Knowledge(Protocol):
+    """What a worker has learnt beyond the results of its files; lessons must be picklable."""
+
+    def lessons(self) -> Lessons:
+        """Those of its own that were not asked for yet."""
+
+    def learn(self, lessons: Lessons) -> None:
+        """Takes in those of others."""
+
 
 _HEADER = 8  # bytes before each message: its length
 _MOST_AT_ONCE = 4  # files handed to a worker in one go: more would leave one with the long end
@@ -29,14 +44,16 @@ _LONGEST_WAIT = 1.0  # seconds
 CAN_FORK = hasattr(os, "fork")  # a spawned worker would pay for all imports and rules again
 
 
-def scan_files(scan: Scan, paths: Iterable[str], workers: int, budget: Budget) -> Iterator[FileResult]:
+def scan_files(
+    scan: Scan, paths: Iterable[str], workers: int, budget: Budget, knowledge: Knowledge | None = None
+) -> Iterator[FileResult]:
     """Results in any order, work being handed out in the order of `paths`, which are asked for while the workers are busy.
 
     A file over its budget, or one that ends its process, gives an error row; the files that the whole budget leaves no time for give
     one row together.  Where processes cannot be forked, time is looked at between files only.
     """
     if CAN_FORK and (workers > 1 or budget.file is not None or budget.deadline is not None):
-        yield from _Pool(scan, iter(paths), max(workers, 1), budget).run()
+        yield from _Pool(scan, iter(paths), max(workers, 1), budget, knowledge).run()
     else:
         yield from _in_this_process(scan, iter(paths), budget)
 
@@ -57,7 +74,8 @@ def _in_this_process(scan: Scan, paths: Iterator[str], budget: Budget) -> Iterat
 
 
 class _Worker(Struct):
-    """`pending` are the files that it has been handed and not answered for; `since` is when it began with the first of them."""
+    """`pending` are the files that it has been handed and not answered for; `since` is when it began with the first of them; `untold`
+    are lessons of others that go with its next files."""
 
     pid: int
     requests: int
@@ -65,11 +83,15 @@ class _Worker(Struct):
     pending: deque[str] = field(default_factory=deque)
     since: float = 0.0
     received: bytearray = field(default_factory=bytearray)
+    untold: list[object] = field(default_factory=list)
 
 
 class _Pool:
-    def __init__(self, scan: Scan, paths: Iterator[str], count: int, budget: Budget) -> None:
+    def __init__(
+        self, scan: Scan, paths: Iterator[str], count: int, budget: Budget, knowledge: Knowledge | None
+    ) -> None:
         self._scan = scan
+        self._knowledge = knowledge
         self._paths = paths
         self._is_filled = False  # all paths were asked for
         self._total = 0
@@ -117,14 +139,15 @@ class _Pool:
                     worker.pending.append(self._waiting.popleft())
                 worker.since = time.monotonic()
                 with suppress(BrokenPipeError):  # it died while idle: reading from it will tell
-                    _send(worker.requests, tuple(worker.pending))
+                    _send(worker.requests, (tuple(worker.pending), tuple(worker.untold)))
+                worker.untold.clear()
 
     def _start(self) -> _Worker:
         of_worker, requests = os.pipe()
         answers, to_parent = os.pipe()
         pid = os.fork()
         if pid == 0:
-            _serve(self._scan, of_worker, to_parent, [requests, answers, *self._descriptors()])
+            _serve(self._scan, self._knowledge, of_worker, to_parent, [requests, answers, *self._descriptors()])
         os.close(of_worker)
         os.close(to_parent)
         return _Worker(pid, requests, answers)
@@ -155,7 +178,11 @@ class _Pool:
         while (message := _message(worker.received)) is not None:
             worker.pending.popleft()
             worker.since = time.monotonic()
-            yield message
+            result, lessons = message
+            for other in self._workers:
+                if other is not worker:
+                    other.untold += lessons
+            yield result
 
     def _bury(self, worker: _Worker) -> Iterator[FileResult]:
         """A worker that died: of a fault in native code, or for want of memory."""
@@ -183,7 +210,7 @@ class _Pool:
 # --- in the worker -------------------------------------------------------------------------------------------------------------------
 
 
-def _serve(scan: Scan, requests: int, answers: int, others: Sequence[int]) -> None:
+def _serve(scan: Scan, knowledge: Knowledge | None, requests: int, answers: int, others: Sequence[int]) -> None:
     """The life of a worker, which ends with it: nothing of the parent's (buffers, handlers, exits) may run here."""
     status = 1
     try:
@@ -196,8 +223,12 @@ def _serve(scan: Scan, requests: int, answers: int, others: Sequence[int]) -> No
             header = _read(requests, _HEADER)
             if header is None or (body := _read(requests, int.from_bytes(header, "big"))) is None:
                 break
-            for path in pickle.loads(body):
-                _send(answers, scan(path))
+            paths, lessons = pickle.loads(body)
+            if knowledge is not None:
+                knowledge.learn(lessons)
+            for path in paths:
+                result = scan(path)
+                _send(answers, (result, knowledge.lessons() if knowledge is not None else ()))
         status = 0
     finally:
         os._exit(status)
@@ -223,11 +254,11 @@ def _send(descriptor: int, message: object) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def _message(received: bytearray) -> FileResult | None:
-    """The first whole message, taken out of what was received."""
+def _message(received: bytearray) -> tuple[FileResult, Lessons] | None:
+    """The first whole message of a worker, taken out of what was received."""
     size = int.from_bytes(received[:_HEADER], "big")
     if len(received) < _HEADER or len(received) < _HEADER + size:
         return None
-    result: FileResult = pickle.loads(received[_HEADER : _HEADER + size])
+    result, lessons = pickle.loads(received[_HEADER : _HEADER + size])
     del received[: _HEADER + size]
-    return result
+    return result, lessons

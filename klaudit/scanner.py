@@ -56,8 +56,8 @@ class Scanner:
         self._alone: dict[str, frozenset[object]] = {}
         detector = Detector(tree, self._files, self._options.framework_versions)
         self._gatherer = Gatherer(tree, self._index, detector, self._files, self._any.may_matter)
-        self._analyses = Analyses(self._load, prefilter=self._prefilter)
-        self._consumers = Consumers(self._files, self._load, self._analyses, detector, self._gatherer.programs)
+        self.analyses = Analyses(self._load, prefilter=self._prefilter)
+        self._consumers = Consumers(self._files, self._load, self.analyses, detector, self._gatherer.programs)
 
     def may_matter(self, path: str, data: bytes) -> bool:
         """Whether a file holds any word that a rule looks for: a cheap test before anything is parsed."""
@@ -101,7 +101,7 @@ class Scanner:
                 if setups:  # where nothing trains, nothing is lost
                     findings += map(partly_read, gathered.problems)
             if path.endswith(_WITH_FORMULAS) and (not self._prefilter or may_hold_formulas(source.data)):
-                formulas = read_formulas(source, self._analyses)
+                formulas = read_formulas(source, self.analyses)
                 setups += formulas.setups
                 findings += formulas.findings
             return FileResult(path, tuple(setups), tuple(findings), (), True)

@@ -29,11 +29,14 @@ class Sieve:
         self.cost = 0.0
 
     def kept(self, files: Sequence[str]) -> Iterator[str]:
-        """Those that may matter, the most work first, so that no worker is left with the long end; looked at when they are asked for."""
+        """Those that may matter, looked at when they are asked for: code first, which launches ask about, and of both the most work, so
+        that no worker is left with the long end."""
         tree = self._scanner.tree
         costs = {path: tree.size(path) * _COST.get(os.path.splitext(path)[1], _COST_OF_OTHERS) for path in files}
-        for path in sorted(files, key=lambda path: -costs[path]):
-            if self._budget.is_spent or self._may_matter(path):  # without time to look it will be among those not scanned
+        for path in sorted(files, key=lambda path: (not path.endswith(".py"), -costs[path])):
+            if self._budget.is_spent or self._may_matter(
+                path
+            ):  # without time to look it will be among those not scanned
                 self.cost += costs[path]
                 yield path
             else:

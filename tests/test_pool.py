@@ -154,3 +154,41 @@ def test_descriptors_are_closed() -> None:
     for _ in range(3):
         list(scan_files(fine, PATHS, 4, budget(file=30)))
     assert len(os.listdir("/dev/fd")) == before
+
+
+class Diary:
+    """Learns each path that it scans, and writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.own: list[object] = []
+        self.told: list[object] = []
+
+    def scan(self, path: str) -> FileResult:
+        self.own.append(path)
+        time.sleep(0.002)
+        return FileResult(path, problems=tuple(Problem(path, None, str(lesson)) for lesson in self.told))
+
+    def lessons(self) -> tuple[object, ...]:
+        lessons = tuple(self.own)
+        self.own.clear()
+        return lessons
+
+    def learn(self, lessons: tuple[object, ...]) -> None:
+        self.told += lessons
+
+
+def test_what_one_worker_learns_all_others_are_told_once() -> None:
+    diary = Diary()
+    found = messages(scan_files(diary.scan, PATHS, 2, budget(file=30), diary))
+    assert sorted(found) == PATHS
+    assert any(found.values())
+    for path, told in found.items():
+        assert path not in told
+        assert len(set(told)) == len(told)
+    longest = max(found.values(), key=len)
+    assert not set(longest) & {path for path, told in found.items() if told == longest}  # a worker is not told its own
+
+
+def test_one_worker_has_nobody_to_learn_from() -> None:
+    diary = Diary()
+    assert not any(messages(scan_files(diary.scan, PATHS, 1, budget(file=30), diary)).values())

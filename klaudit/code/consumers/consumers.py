@@ -18,7 +18,7 @@ from klaudit.code.conditions import Constant
 from klaudit.code.consumers.guards import Ask
 from klaudit.code.consumers.imports import Imports, Place
 from klaudit.code.consumers.reach import Reach
-from klaudit.code.result import CodeResult, Formula, Variant
+from klaudit.code.result import Formula, Variant
 from klaudit.code.screen import is_test, may_matter
 from klaudit.code.ties import called, name_of, parts_of, under
 from klaudit.frameworks.detect import Detector
@@ -95,15 +95,17 @@ class Package:
         self,
         files: Iterable[str],
         load: Callable[[str], Source | None],
-        analyse: Callable[[Source], CodeResult],
+        formulas_in: Callable[[Source], tuple[Formula, ...]],
         imports: Imports,
     ) -> None:
         self._files = tuple(path for path in files if not is_test(path))
         self._load = load
-        self._analyse = analyse
-        self.answers: dict[_Question, list[tuple[dict[tuple[str, ...], Value], Consumed | None]]] = {}  # by what was asked on the way
+        self._formulas_in = formulas_in
+        self.answers: dict[
+            _Question, list[tuple[dict[tuple[str, ...], Value], Consumed | None]]
+        ] = {}  # by what was asked on the way
         self._tied: dict[tuple[Placement, str, str], tuple[Formula, ...]] = {}
-        self._results: dict[str, CodeResult | None] = {}
+        self._found: dict[str, tuple[Formula, ...]] = {}
         self._imports = imports
         self._reach = Reach(self._files, imports)
 
@@ -136,13 +138,12 @@ class Package:
                     yield formula
 
     def _formulas(self, source: Source) -> tuple[Formula, ...]:
-        if source.path not in self._results:
-            self._results[source.path] = None
-            if len(self._results) <= MAX_FILES and may_matter(source.data):
+        if source.path not in self._found:
+            self._found[source.path] = ()
+            if len(self._found) <= MAX_FILES and may_matter(source.data):
                 with suppress(UnreadableError):  # the scan reports it where that file itself is read
-                    self._results[source.path] = self._analyse(source)
-        result = self._results[source.path]
-        return result.formulas if result else ()
+                    self._found[source.path] = self._formulas_in(source)
+        return self._found[source.path]
 
 
 def _is_tied(formula: Formula, estimator: str, coefficient: str) -> bool:
@@ -220,7 +221,7 @@ class Consumers:
         if key not in self._packages:
             inside = tuple(f"{folder}/" for folder in folders if folder)
             files = [path for path in self._files if path.startswith(inside) or path in entries]
-            self._packages[key] = Package(files, self._load, self._analyses.of, self._imports)
+            self._packages[key] = Package(files, self._load, self._analyses.formulas_in, self._imports)
         return TreeCode(self._packages[key], entries)
 
     def _program(self, launch: Launch, root: str) -> str | None:

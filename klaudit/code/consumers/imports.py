@@ -1,7 +1,4 @@
-"""Who imports a name and who mentions it: file by file, with the tests around both.
-
-A file is parsed once, and only where it imports the module that defines the name.
-"""
+"""Who imports a name and who mentions it: file by file, with the tests around both."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -20,6 +16,9 @@ from klaudit.readers.python.syntax import parse
 from klaudit.readers.source import Source, UnreadableError
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+_IMPORT = re.compile(rb"\n[ \t]*(?:from|import)\b([^\n]*)")
+_WORD = re.compile(rb"[\w\x80-\xff]+")
 
 
 class Place(Struct, frozen=True):
@@ -44,12 +43,21 @@ class Use(Struct, frozen=True):
 
 
 class Imports:
-    """Who imports and mentions a name, file by file: each file is parsed once, and only those that import the name's module."""
+    """Who imports and mentions a name, file by file: each file is parsed once, and only when it is asked about."""
 
     def __init__(self, load: Callable[[str], Source | None]) -> None:
         self._load = load
         self._trees: dict[str, ast.Module | None] = {}
         self._uses: dict[tuple[str, Place], tuple[Use, ...]] = {}
+        self._words: dict[str, frozenset[bytes]] = {}
+
+    def words(self, path: str) -> frozenset[bytes]:
+        """The words after `from` and `import` in a file: the names of all modules that it imports are among them."""
+        if path not in self._words:
+            source = self._load(path)
+            lines = _IMPORT.findall(b"\n" + source.data) if source is not None else ()
+            self._words[path] = frozenset(_WORD.findall(b" ".join(lines)))
+        return self._words[path]
 
     def uses(self, path: str, place: Place) -> tuple[Use, ...]:
         """The names of one file that lead to one."""
@@ -75,11 +83,8 @@ class Imports:
         source = self._load(path)
         if source is None or place.name.encode() not in source.data:
             return
-        stem = posixpath.basename(_stem(place.path))
-        if path != place.path and _import_of(stem).search(source.data) is None:
-            return
         if (tree := self._tree(source)) is not None:
-            yield from _uses_in(tree, source.data, (place.name.encode(), os.fsencode(stem)), place, path)
+            yield from _uses_in(tree, source.data, (place.name.encode(), module_word(place.path)), place, path)
 
     def _tree(self, source: Source) -> ast.Module | None:
         if source.path not in self._trees:
@@ -89,9 +94,9 @@ class Imports:
         return self._trees[source.path]
 
 
-@lru_cache(maxsize=512)
-def _import_of(stem: str) -> re.Pattern[bytes]:
-    return re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*\b" + re.escape(os.fsencode(stem)) + rb"\b", re.MULTILINE)
+def module_word(path: str) -> bytes:
+    """What an import of a file calls it: its name, or its folder's for a package."""
+    return os.fsencode(posixpath.basename(_stem(path)))
 
 
 class _Site(Struct, frozen=True):

@@ -6,10 +6,12 @@ entry file is met.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from functools import cached_property
 
 from klaudit.code.consumers.guards import Ask, allows
-from klaudit.code.consumers.imports import Imports, Place, Use
+from klaudit.code.consumers.imports import Imports, Place, Use, module_word
 
 MAX_NODES = 60  # names followed from one formula
 
@@ -52,6 +54,16 @@ class Reach:
     def uses(self, place: Place) -> tuple[Use, ...]:
         """The names that lead to one."""
         if place not in self._uses:
-            files = self._files if place.name else ()  # code of the top level: whoever imports the file runs it
+            # code of the top level has no name: whoever imports the file runs it
+            files = dict.fromkeys((*self._importers[module_word(place.path)], place.path)) if place.name else ()
             self._uses[place] = tuple(use for path in files for use in self._imports.uses(path, place))
         return self._uses[place]
+
+    @cached_property
+    def _importers(self) -> defaultdict[bytes, list[str]]:
+        """The files by the words of their imports."""
+        importers: defaultdict[bytes, list[str]] = defaultdict(list)
+        for path in self._files:
+            for word in self._imports.words(path):
+                importers[word].append(path)
+        return importers
