@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import ClassMatch, Index
 from klaudit.model import Setting
 from klaudit.readers.document import ConfigObject, PythonDocument
-from klaudit.readers.python import read_python
-from klaudit.readers.source import UnreadableError
+from klaudit.readers.python import read_classes_of, read_python
+from klaudit.readers.source import Source, UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
 _MAX_LINEAGE = 12
@@ -34,6 +36,7 @@ class Classes:
         self._programs = programs
         self._index = index
         self._documents: dict[str, PythonDocument | None] = {}
+        self._homes: dict[str, PythonDocument | None] = {}
         self._asked: PythonDocument | None = None
         self._defined: dict[str, ConfigObject] = {}
 
@@ -44,14 +47,21 @@ class Classes:
     def document(self, path: str) -> PythonDocument | None:
         """A module of the tree, read once; None where it cannot be read."""
         if path not in self._documents:
-            self._documents[path] = None
-            try:
-                source = self._tree.source(path)
-                if source is not None:
-                    self._documents[path] = read_python(source)
-            except (OSError, TooLargeError, UnreadableError):
-                pass  # reported when the scan comes to that file itself
+            self._documents[path] = self._read(path, read_python)
         return self._documents[path]
+
+    def _home(self, path: str) -> PythonDocument | None:
+        """The classes and imports of a module of the tree, read once; None where it cannot be read."""
+        if path not in self._homes:
+            self._homes[path] = self._documents.get(path) or self._read(path, read_classes_of)
+        return self._homes[path]
+
+    def _read(self, path: str, read: Callable[[Source], PythonDocument]) -> PythonDocument | None:
+        try:
+            source = self._tree.source(path)
+            return read(source) if source is not None else None
+        except (OSError, TooLargeError, UnreadableError):
+            return None  # reported when the scan comes to that file itself
 
     def _follow(
         self, symbol: str, document: PythonDocument, depth: int, barren: set[tuple[str, str]]
@@ -90,7 +100,7 @@ class Classes:
         path = self._programs.module(module, document.source.path) if module else None
         if path is None or path == document.source.path:
             return None
-        home = self.document(path)
+        home = self._home(path)
         if home is None:
             return None
         if defined := self._class_in(home, name):

@@ -1,7 +1,7 @@
 """Reads settings and commands from Python source, without running it."""
 
 from klaudit.readers.python.defaults import argument_defaults, dataclass_defaults, flatten_dataclass, module_loader
-from klaudit.readers.python.reader import read_module, read_python
+from klaudit.readers.python.reader import read_classes_of, read_module, read_python
 from klaudit.readers.python.syntax import parse
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "flatten_dataclass",
     "module_loader",
     "parse",
+    "read_classes_of",
     "read_module",
     "read_python",
 ]

@@ -20,6 +20,15 @@ def read_python(source: Source) -> PythonDocument:
     return read_module(parse(source))
 
 
+def read_classes_of(source: Source) -> PythonDocument:
+    """The config classes of a Python file and its imports alone, at a third of the cost.  Raises UnreadableError."""
+    module = parse(source)
+    facts = walk(module)
+    evaluator = Evaluator(module, facts)
+    evaluator.option = OptionReader(evaluator, facts).option_read
+    return PythonDocument(module.source, tuple(read_classes(evaluator, facts)), (), tuple(facts.imports))
+
+
 def read_module(module: Module) -> PythonDocument:
     """The config objects and commands of a parsed module."""
     facts = walk(module)
