@@ -44,7 +44,7 @@ class VersionRange(Struct, frozen=True):
         return _parse_range(text.strip())
 
     def __contains__(self, version: Version) -> bool:
-        return all(holds(version, bound) for holds, bound in self.bounds)
+        return not self.bounds or all(holds(version, bound) for holds, bound in self.bounds)
 
 
 @lru_cache(maxsize=4096)

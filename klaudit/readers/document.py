@@ -40,6 +40,8 @@ class Word(Struct, frozen=True):
     @property
     def text(self) -> str | None:
         """The argument, None where any part of it is unknown."""
+        if len(self.pieces) == 1:
+            return self.pieces[0].text
         parts = [piece.text for piece in self.pieces]
         return None if None in parts else "".join(part for part in parts if part is not None)
 
