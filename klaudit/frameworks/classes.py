@@ -40,6 +40,10 @@ class Classes:
         self._asked: PythonDocument | None = None
         self._defined: dict[str, ConfigObject] = {}
 
+    def may_be_config(self, symbol: str) -> bool:
+        """Whether a call of this name, of a class that its module does not define, may make a config that anything is known of."""
+        return symbol.endswith(_NAMES) or bool(self._index.classes(symbol)) or self._index.is_phantom(symbol)
+
     def lineage(self, symbol: str, document: PythonDocument) -> Lineage | None:
         """The framework classes that `symbol`, as named in `document`, is or derives from."""
         return self._follow(symbol, document, 0, set())

@@ -165,7 +165,7 @@ class Gatherer:
     def _python(self, source: Source, gathered: Gathered) -> None:
         from klaudit.readers.python import read_python
 
-        self._python_document(read_python(source), gathered)
+        self._python_document(read_python(source, self._classes.may_be_config), gathered)
 
     def _python_document(self, document: PythonDocument, gathered: Gathered) -> None:
         source = document.source

@@ -50,6 +50,7 @@ class Index:
         for framework in self.frameworks:
             for trainer in framework.trainers:
                 self._add(framework, trainer)
+        self._phantoms = {name for each in self.frameworks for api in each.never_existed for name in api.symbols}
         self._used_names = tuple({symbol.rpartition(".")[2].encode() for symbol in (*self._uses, *self._classes)})
 
     def programs(self, invocation: Invocation) -> list[ProgramMatch]:
@@ -105,12 +106,18 @@ class Index:
 
     def never_existed(self, symbol: str, keywords: Iterable[str]) -> tuple[Framework, NeverExisted] | None:
         """An API of this name and these keywords that no release ever had."""
+        if not self.is_phantom(symbol):
+            return None
         given = set(keywords)
         for framework in self.frameworks:
             for api in framework.never_existed:
                 if (symbol in api.symbols or symbol.rpartition(".")[2] in api.symbols) and given & set(api.keywords):
                     return framework, api
         return None
+
+    def is_phantom(self, symbol: str) -> bool:
+        """Whether an API of this name never existed, at least with some keywords."""
+        return symbol in self._phantoms or symbol.rpartition(".")[2] in self._phantoms
 
     def keywords(self) -> frozenset[bytes]:
         """Literals of which every file that matters holds at least one."""

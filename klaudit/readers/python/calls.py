@@ -30,13 +30,18 @@ _READ_ELSEWHERE = frozenset(
 _REPLACE = frozenset({"dataclasses.replace", "copy.replace"})
 
 
-class CallReader:
-    """Config objects of one module that are calls, dicts or assignments."""
+Matters = Callable[[str], bool]
 
-    def __init__(self, evaluator: Evaluator, facts: Facts) -> None:
+
+class CallReader:
+    """Config objects of one module that are calls, dicts or assignments.  A call that does not matter keeps its arguments to itself."""
+
+    def __init__(self, evaluator: Evaluator, facts: Facts, matters: Matters) -> None:
         self.evaluator = evaluator
         self.module = evaluator.module
         self.facts = facts
+        self._matters = matters
+        self._classes = {site.scope.name for site in facts.classes}
         self.objects: list[ConfigObject] = []
         self._made: dict[int, int] = {}  # by id of a call or dict: its index in `objects`
         self._settings = 0
@@ -74,6 +79,9 @@ class CallReader:
             return None
         if symbol == "dict":
             return self._dict(site)
+        span = self.module.span(self.module.start(node), self.module.end(node))
+        if not (symbol in self._classes or last in functions.FROM_DICT or symbol in _REPLACE or self._matters(symbol)):
+            return ConfigObject("call", symbol, (), span, site.target, scope=place.scope.name)
         arguments = node.args
         if last in functions.FROM_DICT or symbol in _REPLACE:
             made = functions.call(self.evaluator, node, place)
@@ -86,7 +94,7 @@ class CallReader:
             "call",
             symbol,
             settings_of(self.module, pairs),
-            self.module.span(self.module.start(node), self.module.end(node)),
+            span,
             site.target,
             open=unseen,
             arguments=tuple(self._argument(argument, place) for argument in arguments),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from klaudit.model import Problem
 from klaudit.readers.document import ConfigObject, PythonDocument
-from klaudit.readers.python.calls import MAX_SETTINGS, CallReader
+from klaudit.readers.python.calls import MAX_SETTINGS, CallReader, Matters
 from klaudit.readers.python.classes import read_classes
 from klaudit.readers.python.commands import CommandReader
 from klaudit.readers.python.evaluate import Evaluator
@@ -15,9 +15,12 @@ from klaudit.readers.python.walk import walk
 from klaudit.readers.source import Source
 
 
-def read_python(source: Source) -> PythonDocument:
-    """The config objects and commands of a Python file.  Raises UnreadableError, with the line, for what is not Python."""
-    return read_module(parse(source))
+def read_python(source: Source, matters: Matters = lambda symbol: True) -> PythonDocument:
+    """The config objects and commands of a Python file.  Raises UnreadableError, with the line, for what is not Python.
+
+    `matters` tells which calls, by what they call, are read with their arguments; those of the file's own classes are anyway.
+    """
+    return read_module(parse(source), matters)
 
 
 def read_classes_of(source: Source) -> PythonDocument:
@@ -29,7 +32,7 @@ def read_classes_of(source: Source) -> PythonDocument:
     return PythonDocument(module.source, tuple(read_classes(evaluator, facts)), (), tuple(facts.imports))
 
 
-def read_module(module: Module) -> PythonDocument:
+def read_module(module: Module, matters: Matters = lambda symbol: True) -> PythonDocument:
     """The config objects and commands of a parsed module."""
     facts = walk(module)
     evaluator = Evaluator(module, facts)
@@ -37,7 +40,7 @@ def read_module(module: Module) -> PythonDocument:
     evaluator.option = options.option_read
     commands = CommandReader(evaluator, facts)
     commands.read()
-    calls = CallReader(evaluator, facts)
+    calls = CallReader(evaluator, facts, matters)
     objects: list[ConfigObject] = [
         *calls.read(),
         *read_classes(evaluator, facts),
