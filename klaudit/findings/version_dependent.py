@@ -16,7 +16,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
     launch = subject.resolution.launch
     eras: list[tuple[str, str, str, str]] = []  # first release, last release, verdict, weight
     for release in allowed_releases(launch.framework, launch.version):
-        if subject.resolution.launch.trainer.versions.bounds and not _known(subject, release):
+        if subject.resolution.launch.trainer.versions.text and not _known(subject, release):
             continue
         setup = subject.under(release).setup
         if eras and eras[-1][2:] == (setup.verdict, setup.score_weight):

@@ -30,7 +30,7 @@ class Wish:
 
 def wish(change: Change, resolution: Resolution) -> Wish:
     """The change as settings.  A coefficient that was written by hand is written again, as it was: variable and all."""
-    written = dict(change.write)
+    written: dict[str, Value] = dict(change.write)
     likes: dict[str, Setting] = {}
     if change.carried is not None:
         name, source = change.carried

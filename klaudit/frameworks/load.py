@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from klaudit.errors import KlauditError
+from klaudit.frameworks.compiled import Compiled, read_compiled
 from klaudit.frameworks.conditions import misfits
 from klaudit.frameworks.records import (
     Keys,
@@ -54,24 +55,35 @@ def load_frameworks(extra: tuple[str, ...] = ()) -> tuple[Framework, ...]:
     files: dict[str, Path] = {}
     for folder in (shipped_rules(), *map(Path, extra)):
         files.update({path.name: path for path in sorted((folder / "frameworks").glob("*.yaml"))})
-    return tuple(load_framework(path) for _, path in sorted(files.items()))
+    compiled = read_compiled(shipped_rules())
+    return tuple(_known_framework(path, compiled) for _, path in sorted(files.items()))
+
+
+def _known_framework(path: Path, compiled: Compiled) -> Framework:
+    data = path.read_bytes()
+    framework = compiled.framework(path.name, data)
+    return _read(path, data) if framework is None else replace(framework, path=str(path))
 
 
 def load_framework(path: Path) -> Framework:
     """One framework file.  Raises RulesError."""
+    return _read(path, path.read_bytes())
+
+
+def _read(path: Path, data: bytes) -> Framework:
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RulesError(f"{path}:1: not UTF-8: {error.reason}") from None
     try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        tree = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise RulesError(f"{path}:{mark.line + 1 if mark else 1}: {getattr(error, 'problem', error)}") from None
     try:
-        return _framework(data, str(path))
+        return _framework(tree, str(path))
     except MisfitError as misfit:
         line = line_of(yaml, text, misfit.keys)
         where = ".".join(map(str, misfit.keys))
@@ -112,7 +124,7 @@ def _framework(data: Any, path: str) -> Framework:
         vendored=build(Vendored, data.get("vendored", {}), ("vendored",)),
         trainers=tuple(_trainer(item, ("trainers", at)) for at, item in enumerate(trainers)),
         never_existed=convert(tuple[NeverExisted, ...], data.get("never-existed", []), ("never-existed",)),
-        keywords=frozenset(convert(tuple[str, ...], data.get("keywords", []), ("keywords",))),
+        keywords=convert(tuple[str, ...], data.get("keywords", []), ("keywords",)),
         path=path,
         derived_from=str(data.get("derived-from", "")),
     )

@@ -14,7 +14,7 @@ class Change(Struct, frozen=True):
     group-std normalisation, `carried` the setting that takes the coefficient over, and the one that has it now."""
 
     recipe: Recipe
-    write: tuple[tuple[str, Plain], ...]
+    write: tuple[tuple[str, Value], ...]
     remove: tuple[str, ...]
     rescued_from_std: tuple[str, ...]
     carried: tuple[str, Effective] | None = None
@@ -50,7 +50,7 @@ def change(
         return Impossible(f"the code in the tree is to be mended first: the penalty {broken}")
     if recipe.impossible:
         return Impossible(recipe.impossible)
-    write: dict[str, Plain] = {}
+    write: dict[str, Value] = {}
     remove = [resolution[id].name for id in recipe.remove if resolution[id].setting is not None]
     for id, value in recipe.set.items():
         if _is_flag_to_drop(resolution, id, value):
@@ -82,7 +82,7 @@ def change(
 
 
 def _change_class(
-    resolution: Resolution, recipe: Recipe, code: CodeChange, write: dict[str, Plain], remove: list[str]
+    resolution: Resolution, recipe: Recipe, code: CodeChange, write: dict[str, Value], remove: list[str]
 ) -> None:
     """What another class must be told, because its default is another one, and what it must not be told."""
     given = resolution.launch.configuration.given
@@ -127,7 +127,7 @@ def _is_flag_to_drop(resolution: Resolution, id: str, value: Plain) -> bool:
     return spec.type == "switch" or any(name.has_const and name.name == effective.name for name in spec.names)
 
 
-def _write(resolution: Resolution, write: dict[str, Plain], id: str, value: Plain) -> None:
+def _write(resolution: Resolution, write: dict[str, Value], id: str, value: Plain) -> None:
     """Leave out what already holds by default or by hand."""
     if not _same(resolution[id].value, value):
         write[resolution.spelling(id)] = value

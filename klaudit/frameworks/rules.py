@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 from packaging.version import Version
 
 from klaudit.frameworks.versions import EVERY_VERSION, VersionRange
-from klaudit.model import EstimatorName, Gradient, Placement, Value
+from klaudit.model import EstimatorName, Gradient, Placement
 
-Plain: TypeAlias = Value  # as YAML gives it; never Unknown
+# A Value as YAML gives it: never Unknown.  Not spelt as a recursive type, which msgspec could not decode.
+Plain: TypeAlias = None | bool | int | float | str | list[Any] | dict[str, Any]
 System: TypeAlias = Literal["hydra", "inherit", "dotlist", "flags", "keywords"]
 SettingType: TypeAlias = Literal["any", "bool", "switch", "int", "float", "str"]
 Condition: TypeAlias = Mapping[str, Plain]
@@ -310,7 +311,7 @@ class Framework(Struct, frozen=True):
     vendored: Vendored
     trainers: tuple[Trainer, ...]
     never_existed: tuple[NeverExisted, ...]
-    keywords: frozenset[str]
+    keywords: tuple[str, ...]
     path: str = ""
     derived_from: str = ""  # a fork with the same entry points: where nothing tells the two apart, the original counts
 

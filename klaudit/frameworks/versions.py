@@ -9,11 +9,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeAlias
 
 from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
-_OPERATORS: tuple[tuple[str, Callable[[Version, Version], bool]], ...] = (
+_Comparison: TypeAlias = Callable[[Version, Version], bool]
+_Bound: TypeAlias = tuple[_Comparison, Version]
+
+_OPERATORS: tuple[tuple[str, _Comparison], ...] = (
     (">=", operator.ge),
     ("<=", operator.le),
     ("==", operator.eq),
@@ -32,24 +36,26 @@ def parse_version(text: str) -> Version:
         raise ValueError(str(error)) from None
 
 
-class VersionRange(Struct, frozen=True):
+class VersionRange(Struct, frozen=True, array_like=True):
     """Comma-separated comparisons, all of which must hold; empty holds for every version."""
 
     text: str
-    bounds: tuple[tuple[Callable[[Version, Version], bool], Version], ...]
 
     @classmethod
     def parse(cls, text: str) -> VersionRange:
         """`>=0.4.0,<0.8.0`.  Raises ValueError."""
-        return _parse_range(text.strip())
+        text = text.strip()
+        _bounds(text)
+        return cls(text)
 
     def __contains__(self, version: Version) -> bool:
-        return not self.bounds or all(holds(version, bound) for holds, bound in self.bounds)
+        return not self.text or all(holds(version, bound) for holds, bound in _bounds(self.text))
 
 
 @lru_cache(maxsize=4096)
-def _parse_range(text: str) -> VersionRange:
-    bounds = []
+def _bounds(text: str) -> tuple[_Bound, ...]:
+    """Raises ValueError."""
+    bounds: list[_Bound] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         for sign, holds in _OPERATORS:
             if part.startswith(sign):
@@ -57,7 +63,7 @@ def _parse_range(text: str) -> VersionRange:
                 break
         else:
             raise ValueError(f"not a version comparison: {part!r} (write >=1.2, <2.0, ==1.0 ...)")
-    return VersionRange(text, tuple(bounds))
+    return tuple(bounds)
 
 
-EVERY_VERSION = VersionRange("", ())
+EVERY_VERSION = VersionRange("")
