@@ -10,6 +10,7 @@ import ast
 import itertools
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from functools import lru_cache
 
 from msgspec import Struct
@@ -18,12 +19,11 @@ from klaudit.code import names
 from klaudit.code.modules import FunctionInfo, Module
 from klaudit.code.roles import REFERENCE
 
-_LOG_PROBABILITY = (b"logp", b"log_p", b"logit", b"log_softmax", b"lprob", b"loglik", b"log_likelihood")
+# After lower-casing.  Each expression begins with a fixed text, which makes the search for it as fast as one for that text.
+_LOG = re.compile(rb"log(?:p|_p|it|_softmax|lik|_likelihood)")
+_LP = re.compile(rb"lp(?:rob|(?<![a-z]lp)s?(?![a-z]))")
 _TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 _USES = (b"loss", b"reward", b"advantage", b"backward")
-_SHORT = re.compile(
-    rb"lps?(?![a-z])"
-)  # after lower-casing; what stands before is checked by hand, which keeps the prefix search
 _REFERENCE = re.compile(rb"ref(?:s|erences?)?(?:(?![a-z])|(?=log|lp|model|policy|prob))")
 _OTHERS = tuple(
     word + joint
@@ -33,6 +33,8 @@ _OTHERS = tuple(
 _CALLS_KL = re.compile(rb"kl\w*\s*\(")
 _UNIT = re.compile(rb"\n(?:@|def\b|async def\b|class\b)")
 _METHOD = re.compile(rb"\n    (?:def\b|async def\b)")
+_IN_NAMES = b"abcdefghijklmnopqrstuvwxyz0123456789_"
+_STEP = 64  # bytes: hardly a name is longer
 
 
 class Hits(Struct, frozen=True):
@@ -50,8 +52,7 @@ class Hits(Struct, frozen=True):
 def may_matter(data: bytes) -> bool:
     """Whether a Python file could hold or pass on a KL penalty, by its bytes alone."""
     lowered = data.lower()
-    passes_on = b"kl" in lowered and any(word in lowered for word in _USES)
-    if passes_on and _CALLS_KL.search(lowered) is not None:
+    if _CALLS_KL.search(lowered) is not None and any(word in lowered for word in _USES):
         return True
     if not _has_log_probability(lowered):
         return False
@@ -123,21 +124,17 @@ def _touches(data: bytes, start: int, end: int) -> bool:
 
 
 def _has_log_probability(lowered: bytes) -> bool:
-    return any(word in lowered for word in _LOG_PROBABILITY) or any(
-        _starts_word(lowered, match.start()) for match in _SHORT.finditer(lowered)
-    )
+    return _LOG.search(lowered) is not None or _LP.search(lowered) is not None
 
 
 def _hits_in(lowered: bytes) -> Hits:
-    log_probability = [match.start() for match in _SHORT.finditer(lowered) if _starts_word(lowered, match.start())]
-    for word in _LOG_PROBABILITY:
-        log_probability += _places(lowered, word)
+    log_probability = sorted(match.start() for word in (_LOG, _LP) for match in word.finditer(lowered))
     reference = [match.start() for match in _REFERENCE.finditer(lowered) if _starts_word(lowered, match.start())]
     for model in (b"model", b"policy"):
         reference += [at for at in _places(lowered, model) if lowered.endswith(_OTHERS, 0, at)]
     reference += _places(lowered, b"disable_adapter") + _places(lowered, b"use_adapter")
-    reference += [at for at in log_probability if _is_of_reference(lowered, at)]
-    return Hits(tuple(sorted(reference)), tuple(sorted(log_probability)), tuple(_places(lowered, b"kl")))
+    reference += _of_reference(lowered, log_probability)
+    return Hits(tuple(sorted(reference)), tuple(log_probability), tuple(_places(lowered, b"kl")))
 
 
 def _places(lowered: bytes, word: bytes) -> list[int]:
@@ -152,15 +149,32 @@ def _starts_word(lowered: bytes, at: int) -> bool:
     return at == 0 or not 97 <= lowered[at - 1] <= 122
 
 
-def _is_of_reference(lowered: bytes, at: int) -> bool:
-    """The identifier around an offset names another model's log-probability (`base_action_log_probs`)."""
+def _of_reference(lowered: bytes, offsets: Iterable[int]) -> list[int]:
+    """Those of the offsets, which ascend, around which an identifier names another model's log-probability (`base_action_log_probs`)."""
+    found: list[int] = []
+    end, is_reference = 0, False
+    for at in offsets:
+        if at >= end:
+            start, end = _name_around(lowered, at)
+            is_reference = names.holder(lowered[start:end].decode("ascii")) == REFERENCE
+        if is_reference:
+            found.append(at)
+    return found
+
+
+def _name_around(lowered: bytes, at: int) -> tuple[int, int]:
+    """The range of the identifier that an offset stands in."""
     start = at
-    while start > 0 and (lowered[start - 1 : start].isalnum() or lowered[start - 1] == 95):
-        start -= 1
+    while before := lowered[max(start - _STEP, 0) : start]:
+        start -= len(before) - len(before.rstrip(_IN_NAMES))
+        if start > 0 and lowered[start - 1] not in _IN_NAMES:
+            break
     end = at
-    while end < len(lowered) and (lowered[end : end + 1].isalnum() or lowered[end] == 95):
-        end += 1
-    return names.holder(lowered[start:end].decode("ascii", "replace")) == REFERENCE
+    while behind := lowered[end : end + _STEP]:
+        end += len(behind) - len(behind.lstrip(_IN_NAMES))
+        if end < len(lowered) and lowered[end] not in _IN_NAMES:
+            break
+    return start, end
 
 
 def _units(data: bytes) -> list[tuple[int, int]]:
