@@ -11,9 +11,13 @@ from itertools import islice
 from klaudit.tree import TooLargeError, Tree
 
 _MOST = 50  # scripts on the way: nobody writes longer chains
-_SOURCES = re.compile(
-    rb"(?:^|[;&|{(]|\b(?:then|do|else))[ \t]*(?:source|\.)[ \t]+[\"']?([^\s;&|)\"']{1,400})", re.MULTILINE
-)
+# Each begins with a fixed text, which makes it a fast search; whether a command begins there is looked at afterwards.
+_NAME = rb"(?=[ \t]+[\"']?([^\s;&|)\"']{1,400}))"
+_SOURCE = re.compile(rb"source" + _NAME)
+_DOT = re.compile(rb"\.(?<![^\s;&|{(neo]\.)" + _NAME)  # not the end of a sentence
+_BEFORE_A_COMMAND = b";&|{("
+_WORDS_BEFORE_A_COMMAND = (b"then", b"do", b"else")
+_IN_WORDS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 _SUFFIX = re.compile(rb"\.(?:sh|bash|slurm|sbatch)(?![\w.-])")
 _BEFORE_A_NAME = b" \t\r\n;&|()<>=\"'`/"
 _LONGEST_NAME = 255
@@ -73,7 +77,7 @@ class Sourced:
         return self._known[path]
 
     def _named_in(self, data: bytes, near: str) -> Iterator[str]:
-        for name in sorted({os.fsdecode(posixpath.basename(match[1])) for match in _SOURCES.finditer(data)}):
+        for name in sorted({os.fsdecode(posixpath.basename(sourced)) for sourced in _sourced_scripts(data)}):
             beside = posixpath.join(posixpath.dirname(near), name)
             yield from self._by_name.get(name) or ([beside] if name and self._tree.is_file(beside) else [])
 
@@ -83,6 +87,31 @@ class Sourced:
         except (OSError, TooLargeError):
             return None
         return None if source is None else source.data
+
+
+def _sourced_scripts(text: bytes) -> Iterator[bytes]:
+    """What follows `source` or `.` where a command begins."""
+    end = 0
+    for match in sorted((*_SOURCE.finditer(text), *_DOT.finditer(text)), key=re.Match.start):
+        begin = _begin_of_command(text, match.start())
+        if begin is not None and begin >= end:
+            end = match.end(1)
+            yield match[1]
+
+
+def _begin_of_command(text: bytes, at: int) -> int | None:
+    """Where that begins after which the command at `at` stands; None where none can begin."""
+    while at > 0 and text[at - 1] in b" \t":
+        at -= 1
+    if at == 0 or text[at - 1] == 10:
+        return at
+    if text[at - 1] in _BEFORE_A_COMMAND:
+        return at - 1
+    for word in _WORDS_BEFORE_A_COMMAND:
+        if text.endswith(word, 0, at):
+            begin = at - len(word)
+            return begin if begin == 0 or text[begin - 1] not in _IN_WORDS else None
+    return None
 
 
 def _named_scripts(text: bytes) -> list[str]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from klaudit.code.judge import findings
 from klaudit.code.modules import Program
-from klaudit.code.screen import is_test, may_matter, screen
+from klaudit.code.names import holder
+from klaudit.code.roles import REFERENCE
+from klaudit.code.screen import hits, is_test, may_matter, screen
 from klaudit.readers.source import Source
 from tests.code.snippets import findings_of, result_of
 from tests.code.test_forms import IN_LOSS, LOSS, REWARDS, TRAPS
@@ -50,6 +55,25 @@ def test_what_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", STOPPED)
 def test_what_is_not_read(name: str) -> None:
     assert not may_matter(STOPPED[name].encode())
+
+
+_NAMES = st.sampled_from(
+    ["log", "p", "_p", "it", "_softmax", "lik", "_likelihood", "lprob", "lp", "lps", "ref", "base_", "_action_", "kl", "x", "_", "X", "1", "\n", "(", "."]
+)  # fmt: skip
+
+
+@given(st.lists(_NAMES, max_size=10).map("".join))
+def test_log_probabilities_and_references_are_where_their_words_are(text: str) -> None:
+    """As plain loops over the text say it."""
+    lowered = text.lower()
+    words = ("logp", "log_p", "logit", "log_softmax", "lprob", "loglik", "log_likelihood")
+    at_words = {at for at in range(len(lowered)) if lowered.startswith(words, at)}
+    short = {match.start() for match in re.finditer(r"(?<![a-z])lps?(?![a-z])", lowered)}
+    found = hits(text.encode())
+    assert found.log_probability == tuple(sorted(at_words | short))
+    for at in found.log_probability:
+        (name,) = (each for each in re.finditer(r"\w+", lowered) if each.start() <= at < each.end())
+        assert at in found.reference or holder(name[0]) != REFERENCE
 
 
 def test_only_functions_that_speak_of_both_are_run() -> None:

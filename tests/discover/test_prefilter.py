@@ -18,6 +18,16 @@ def test_it_is_the_plain_search(keywords: frozenset[bytes], data: bytes) -> None
     assert Prefilter(keywords).may_matter(data) == plain
 
 
+_SYLLABLES = st.lists(st.sampled_from([b"kl", b"k", b"_loss", b"loss", b"grpo", b".", b"-", b"main"]), min_size=1, max_size=4)
+_WORDS = st.frozensets(_SYLLABLES.map(b"".join), min_size=1, max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(keywords=_WORDS, data=_SYLLABLES.map(b"".join))
+def test_it_is_the_plain_search_among_words_that_share_their_parts(keywords: frozenset[bytes], data: bytes) -> None:
+    assert Prefilter(keywords).may_matter(data) == any(keyword in data for keyword in keywords)
+
+
 @given(data=st.binary(max_size=50))
 def test_it_is_the_plain_search_in_any_bytes(data: bytes) -> None:
     keywords = frozenset((b"kl_loss", b"beta", b"\x00\xff"))
