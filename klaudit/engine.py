@@ -112,8 +112,11 @@ def _scan_files(
     while sieve.cost <= _POOL_PAYS and (path := next(paths, None)) is not None:
         first.append(path)
     workers = (options.jobs or os.cpu_count() or 1) if sieve.cost > _POOL_PAYS else 1
+    if workers > 1:
+        scanner.prepare()
     results: list[FileResult] = []
-    for done, result in enumerate(scan_files(scanner.scan, chain(first, paths), workers, budget, scanner.analyses), 1):
+    knowledge = scanner.analyses if first else None
+    for done, result in enumerate(scan_files(scanner.scan, chain(first, paths), workers, budget, knowledge), 1):
         results.append(result)
         if progress is not None:
             progress(done + sieve.dropped, len(files))

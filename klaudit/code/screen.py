@@ -12,13 +12,17 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from klaudit.code import names
-from klaudit.code.modules import FunctionInfo, Module
 from klaudit.code.roles import REFERENCE
 
+if TYPE_CHECKING:
+    from klaudit.code.modules import FunctionInfo, Module
+
+SUFFIXES = (".py", ".ipynb")  # of files that can hold formulas
 # After lower-casing.  Each expression begins with a fixed text, which makes the search for it as fast as one for that text.
 _LOG = re.compile(rb"log(?:p|_p|it|_softmax|lik|_likelihood)")
 _LP = re.compile(rb"lp(?:rob|(?<![a-z]lp)s?(?![a-z]))")

@@ -65,7 +65,7 @@ def judges(name: str) -> Callable[[Judge], Judge]:
 
 def judge(subject: Subject) -> Iterator[Finding]:
     """All that the judges find, as findings.  Their identities do not depend on places."""
-    for name, each in sorted(_all_judges().items()):
+    for name, each in sorted(all_judges().items()):
         for draft in each(subject):
             setup = subject.resolution.setup
             yield finding(name, draft, setup.framework, launch=setup.span)
@@ -122,7 +122,8 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def _all_judges() -> dict[str, Judge]:
+def all_judges() -> dict[str, Judge]:
+    """Every judge by its finding's name."""
     if not _JUDGES:
         for module in iter_modules(klaudit.findings.__path__):
             import_module(f"klaudit.findings.{module.name}")

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from klaudit.discover.suffixes import CONFIG, MARKDOWN, NOTEBOOK, PYTHON, suffix_of
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.configure import Configurer
 from klaudit.frameworks.detect import Detector
 from klaudit.frameworks.launch import Launch
-from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import FileMatch, Index, ProgramMatch, excepts, fits
 from klaudit.frameworks.rules import Framework, NeverExisted
-from klaudit.frameworks.sourced import Sourced
+from klaudit.frameworks.screening import Screening, calls_scripts
 from klaudit.frameworks.systems.dotlist import typed
 from klaudit.frameworks.systems.keys import dotted_keys, read_keys
 from klaudit.model import Problem
@@ -28,14 +24,6 @@ from klaudit.readers.source import Source, UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
 _NO_IMPORTS: tuple[str, ...] = ()
-# A called script runs otherwise than by itself only where it is given variables or arguments.
-_GIVES_SOMETHING = re.compile(
-    rb"\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):", re.MULTILINE
-)
-_SCRIPT = re.compile(rb"\.sh\b")
-_BEFORE_A_COMMAND = b"\n;&|"
-_LONGEST_COMMAND = 400  # as far as a script's name, in bytes
-_MOST_SCRIPTS = 10_000  # in one text
 
 
 class Phantom(Struct, frozen=True):
@@ -55,33 +43,14 @@ class Gathered(Struct):
     parsed: bool = True
 
 
-def calls_scripts(data: bytes) -> bool:
-    """Whether a text calls scripts otherwise than they would run by themselves."""
-    if b".sh" not in data:
-        return False
-    return _GIVES_SOMETHING.search(data) is not None or any(
-        b"=" in _before(data, script.start()) for script in islice(_SCRIPT.finditer(data), _MOST_SCRIPTS)
-    )
-
-
-def _before(data: bytes, end: int) -> bytes:
-    """What stands before a place in its command."""
-    text = data[max(end - _LONGEST_COMMAND, 0) : end]
-    return text[max(text.rfind(bytes((byte,))) for byte in _BEFORE_A_COMMAND) + 1 :]
-
-
 class Gatherer:
-    def __init__(
-        self, tree: Tree, index: Index, detector: Detector, files: Iterable[str], may_matter: Callable[[bytes], bool]
-    ) -> None:
+    def __init__(self, tree: Tree, index: Index, detector: Detector, screening: Screening) -> None:
         self._tree = tree
         self._index = index
-        self.programs = Programs(tree, files)
-        self._classes = Classes(tree, self.programs, index)
-        self._configurer = Configurer(tree, detector, self.programs, self._classes)
-        self._may_matter = may_matter
-        self._sourced = Sourced(tree, files, may_matter)
-        self._readers: dict[str, bool] = {}  # programs, and whether they name a class that reads settings
+        self._screening = screening
+        self._programs = screening.programs
+        self._classes = Classes(tree, self._programs, index)
+        self._configurer = Configurer(tree, detector, self._programs, self._classes)
 
     def gather(self, path: str) -> Gathered:
         """Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
@@ -103,20 +72,6 @@ class Gatherer:
                 self._shell(source, gathered)
         return gathered
 
-    def may_start(self, path: str, data: bytes) -> bool:
-        """Whether a text that holds no word of any rule names a program or script of the tree that does.
-
-        `python train.py --beta 0.1`, `source lib.sh`.
-        """
-        if self._sourced.may_matter(data, path):
-            return True
-        return any(self._reads_settings(program) for program in self.programs.named_in(data, path))
-
-    def calls(self, path: str, data: bytes) -> bool:
-        """Whether a shell script names another one of the tree that launches something."""
-        is_shell = suffix_of(path) not in PYTHON | NOTEBOOK | CONFIG | MARKDOWN
-        return is_shell and self._sourced.calls(data, path)
-
     def called(self, path: str) -> list[tuple[str, Launch]]:
         """What a shell script has other scripts launch: each launch with the script that it stands in.
 
@@ -134,11 +89,6 @@ class Gatherer:
                 self._commands([command], source, _NO_IMPORTS, gathered)
                 found += [(command.span.path, launch) for launch in gathered.launches]
         return found
-
-    def _reads_settings(self, program: str) -> bool:
-        if program not in self._readers:
-            self._readers[program] = self._index.mentions_a_class(self._tree, program)
-        return self._readers[program]
 
     # --- formats -----------------------------------------------------------------------------------------------------------------------
 
@@ -203,7 +153,7 @@ class Gatherer:
         done: set[tuple[object, ...]] = set()
         for piece in embedded_shell(document):
             data = piece.source.data
-            if not self._may_matter(data) and b".sh" not in data and not self.may_start(document.source.path, data):
+            if b".sh" not in data and not self._may_launch(document.source.path, data):
                 continue
             same = (piece.source.span(0, 0), data, piece.environment)
             if same in done:
@@ -212,6 +162,9 @@ class Gatherer:
             environment = {name: value for name, value, _ in piece.environment if value is not None}
             follow = b".sh" in data and (bool(environment) or calls_scripts(data))
             self._shell(piece.source, gathered, _NO_IMPORTS, environment, follow)
+
+    def _may_launch(self, path: str, data: bytes) -> bool:
+        return self._screening.holds_a_word(data) or self._screening.may_start(path, data)
 
     def _markdown(self, source: Source, gathered: Gathered) -> None:
         from klaudit.readers.markdown import read_markdown
@@ -248,7 +201,7 @@ class Gatherer:
         if found:
             best = self._configurer.most_certain([match.framework for match in found], path)
             return [match for match in found if match.framework is best]
-        program = self.programs.file(started, path)
+        program = self._programs.file(started, path)
         used = [match for match in self._used_by(program) if fits(match.entry_point, started)] if program else []
         if used:
             return used
@@ -265,7 +218,7 @@ class Gatherer:
 
     def _used_by(self, program: str) -> list[ProgramMatch]:
         """Trainers whose argument classes a script of the tree parses its command line into, or whose trainer it imports."""
-        if not self._reads_settings(program):
+        if not self._screening.reads_settings(program):
             return []
         document = self._classes.document(program)
         if document is None:

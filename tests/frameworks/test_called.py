@@ -9,7 +9,7 @@ import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
-from klaudit.frameworks.gather import calls_scripts
+from klaudit.frameworks.screening import calls_scripts
 from klaudit.frameworks.sourced import Sourced
 from klaudit.model import Report
 from klaudit.tree import Tree
