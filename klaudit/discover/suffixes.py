@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from klaudit.patterns import rare
 
 SHELL = frozenset((".sh", ".bash", ".slurm", ".sbatch"))
 PYTHON = frozenset((".py",))
@@ -21,7 +21,7 @@ EXCLUDED_FOLDERS = frozenset(
     )
 )  # fmt: skip
 
-_SHELL_SHEBANG = re.compile(rb"#![ \t]*(?:\S*/env[ \t]+(?:-\S+[ \t]+)*)?(?:\S*/)?(?:ba|da|k|z)?sh(?:[ \t\r\n]|$)")
+_SHELL_SHEBANG = rare(rb"#![ \t]*(?:\S*/env[ \t]+(?:-\S+[ \t]+)*)?(?:\S*/)?(?:ba|da|k|z)?sh(?:[ \t\r\n]|$)")
 
 
 def suffix_of(path: str) -> str:

@@ -17,9 +17,10 @@ from packaging.version import Version
 from klaudit.frameworks.rules import Framework
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion
+from klaudit.patterns import rare
 
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.lock", "conda-lock.yml")
-_REQUIREMENTS = re.compile(
+_REQUIREMENTS = rare(
     r"(requirements?[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)|Pipfile|environment[^/]*\.ya?ml|[^/]*Dockerfile[^/]*|[^/]*\.dockerfile)$",
     re.IGNORECASE,
 )

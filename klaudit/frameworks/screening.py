@@ -12,10 +12,11 @@ from klaudit.discover.suffixes import CONFIG, MARKDOWN, NOTEBOOK, PYTHON, suffix
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import Index
 from klaudit.frameworks.sourced import Sourced
+from klaudit.patterns import rare
 from klaudit.tree import Tree
 
 # A called script runs otherwise than by itself only where it is given variables or arguments.
-_GIVES_SOMETHING = re.compile(
+_GIVES_SOMETHING = rare(
     rb"\.sh[ \t]+[^\s;&|>]|^[ \t]*(?:export[ \t]+)?\w+=|^[ \t]*(?:envs?|environment|variables):", re.MULTILINE
 )
 _SCRIPT = re.compile(rb"\.sh\b")

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from klaudit.model import Span
+from klaudit.patterns import rare
 from klaudit.readers.document import Embedded, MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
 from klaudit.readers.excerpt import Excerpt
 from klaudit.readers.python.shell_text import placeholder, quote_state
@@ -25,7 +26,7 @@ _LAUNCHERS = (
     r"python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|env|cd|export|source|set|make|"
     r"pip[\d]*|conda|docker|sudo|git|exec|echo|mkdir|if|for"
 )
-_COMMAND_LINE = re.compile(
+_COMMAND_LINE = rare(
     rf"\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:\S*/)?(?:(?:{_LAUNCHERS})\s+\S|[\w-]+(?: [\w./-]+){{0,3}} --[a-z])"
 )
 _PROGRAM = re.compile(r"[\w./][\w./-]*")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from klaudit.model import Span
+from klaudit.patterns import rare
 
 # characters of two, three and four bytes in UTF-8
-_WIDE = re.compile("([\x80-\u07ff]+)|([\u0800-\uffff]+)|([\U00010000-\U0010ffff]+)")
+_WIDE = rare("([\x80-\u07ff]+)|([\u0800-\uffff]+)|([\U00010000-\U0010ffff]+)")
 
 
 class UnreadableError(ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -13,6 +12,7 @@ from klaudit.frameworks.compose.override_functions import Sweep
 from klaudit.frameworks.compose.override_values import parse_value
 from klaudit.frameworks.compose.primitives import GrammarError
 from klaudit.model import Problem, Setting, Span, Unknown, Value
+from klaudit.patterns import rare
 from klaudit.readers.document import Word
 from klaudit.readers.words import partition, written_in
 
@@ -22,7 +22,7 @@ _NAME = r"[A-Za-z_$][A-Za-z0-9_$-]*"
 _PART = rf"(?:{_NAME}|0|[1-9](?:_?[0-9])*)"
 _PATH = rf"{_PART}(?:\.{_PART})+"
 _GROUP = r"[A-Za-z_][A-Za-z0-9_-]*(?:/[A-Za-z_][A-Za-z0-9_-]*)+"
-_HEAD = re.compile(rf"(\+\+?|~)?({_GROUP}|{_PATH}|{_NAME}|)(?:@({_PATH}|{_NAME}|))?(=[ \t]*|\Z)")
+_HEAD = rare(rf"(\+\+?|~)?({_GROUP}|{_PATH}|{_NAME}|)(?:@({_PATH}|{_NAME}|))?(=[ \t]*|\Z)")
 
 
 class Parsed(Struct, frozen=True):

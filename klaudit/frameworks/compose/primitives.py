@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from klaudit.model import Scalar
+from klaudit.patterns import rare
 
 _UNSIGNED = r"(?:0|[1-9](?:_?[0-9])*)"
 _POINT = rf"(?:{_UNSIGNED}\.|{_UNSIGNED}?\.[0-9](?:_?[0-9])*)"
 _EXPONENT = rf"(?:{_POINT}|{_UNSIGNED})[eE][+-]?[0-9](?:_?[0-9])*"
 _INT = re.compile(rf"[+-]?{_UNSIGNED}")
-_FLOAT = re.compile(rf"[+-]?(?:{_EXPONENT}|{_POINT}|[Ii][Nn][Ff]|[Nn][Aa][Nn])")
+_FLOAT = rare(rf"[+-]?(?:{_EXPONENT}|{_POINT}|[Ii][Nn][Ff]|[Nn][Aa][Nn])")
 _NAMES: dict[str, Scalar] = {"true": True, "false": False, "null": None}
 ESCAPE = r"\\[\\()\[\]{}:=, \t]"  # a backslash escapes only what the grammar would otherwise act on
 _ESCAPE = re.compile(rf"(\$\{{[^}}]+\}})|{ESCAPE}")  # nothing inside an interpolation is an escape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from klaudit.patterns import rare
 from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.names import callee_name, dotted, root_and_path, root_of
 from klaudit.readers.python.scopes import Binding, Block, Change, Place, Scope, end_of
@@ -25,12 +26,12 @@ _CHANGING = frozenset(
 _KEPT_ENDINGS = ("Config", "Arguments", "Args", "Trainer", "Strategy", "Params", "Parser")
 _FIRST_WORDS = rb"python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|env|cd|export|[A-Z_][A-Z0-9_]*=\S*"
 _OPENING = rb"(?i:[rf]{0,2})(?:\"\"\"|'''|[\"'])(?:\s|\\\n)*"
-_COMMAND_LINE = re.compile(  # a launcher and more, flags alone, `{some_args}`, or any program with a flag
+_COMMAND_LINE = rare(  # a launcher and more, flags alone, `{some_args}`, or any program with a flag
     _OPENING
     + rb"(?:(?:" + _FIRST_WORDS + rb")\s+[\w./$-]|--[a-z][\w.-]*(?:\s|=)|\{\w*arg(?:ument)?s\w*\}[\s\"']"
     + rb"|[a-z][\w-]*(?:[ ][\w./-]+){0,2}[ ]--[a-z])"
 )  # fmt: skip
-_RUNNERS = re.compile(r"(?:^|_)(?:run|exec|execute|cmd|command|shell|launch|system|submit|call|popen)", re.IGNORECASE)
+_RUNNERS = rare(r"(?:^|_)(?:run|exec|execute|cmd|command|shell|launch|system|submit|call|popen)", re.IGNORECASE)
 _FIRST_ELEMENTS = frozenset({ast.Constant, ast.JoinedStr, ast.Starred, ast.Attribute})
 _WITH_OWN_NAMES = frozenset({ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda})
 _CHILDREN: dict[type[ast.expr], tuple[str, ...]] = {  # of those that are only passed through

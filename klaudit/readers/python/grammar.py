@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 
+from klaudit.patterns import rare
 from klaudit.readers.python.lexer import Mark, StringToken, lexemes, strings
 
-_TYPE_STATEMENT = re.compile(rb"^([ \t]*)type[ \t]+([A-Za-z_]\w*)(?=[ \t]*[=\[])", re.MULTILINE)
-_PARAMETERS = re.compile(rb"\b(?:def|class)[ \t]+\w+[ \t]*\[|^[ \t]*type[ \t]+\w+[ \t]*\[", re.MULTILINE)
+_TYPE_STATEMENT = rare(rb"^([ \t]*)type[ \t]+([A-Za-z_]\w*)(?=[ \t]*[=\[])", re.MULTILINE)
+_PARAMETERS = rare(rb"\b(?:def|class)[ \t]+\w+[ \t]*\[|^[ \t]*type[ \t]+\w+[ \t]*\[", re.MULTILINE)
 _BRACKET = re.compile(rb"[()\[\]{}]")
-_EXCEPT = re.compile(rb"^([ \t]*except)([ \t]+[\w.]+(?:[ \t]*,[ \t]*[\w.]+)+)([ \t]*:)", re.MULTILINE)
+_EXCEPT = rare(rb"^([ \t]*except)([ \t]+[\w.]+(?:[ \t]*,[ \t]*[\w.]+)+)([ \t]*:)", re.MULTILINE)
 
 
 def in_older_grammar(data: bytes) -> tuple[bytes, frozenset[int]]:

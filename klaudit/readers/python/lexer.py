@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from klaudit.patterns import rare
+
 MAX_NESTING = 20  # f-strings within f-strings; people write two
 
 _STRING = rb"(?:(?<![\w\x80-\xff])(?P<prefix>(?i:[rbuft]|[bft]r|r[bft])))?(?P<quote>\"\"\"|'''|\"|')"
-_STRING_START = re.compile(_STRING)
-_LEXEME = re.compile(
+_STRING_START = rare(_STRING)
+_LEXEME = rare(
     rb"(?P<comment>#[^\r\n]*)|(?P<bracket>[()\[\]{}])|(?P<newline>\r\n|\r|\n)|(?P<joined>\\(?:\r\n|\r|\n))|" + _STRING
 )
-_IN_FIELD = re.compile(rb"(?P<comment>#[^\r\n]*)|(?P<bracket>[()\[\]{}])|(?P<colon>:)|" + _STRING)
+_IN_FIELD = rare(rb"(?P<comment>#[^\r\n]*)|(?P<bracket>[()\[\]{}])|(?P<colon>:)|" + _STRING)
 _QUOTES = (b'"', b"'", b'"""', b"'''")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from klaudit.patterns import rare
 from klaudit.readers.python.lexer import LexError, StringToken, strings
 from klaudit.readers.python.results import Fragment
 
@@ -12,7 +13,7 @@ _SPECIAL = re.compile(
     rb"\\N\{[^}]*\}|\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\[0-7]{1,3}|\\\r\n|\\[\s\S]|\r\n?"
 )
 _LINE_END = re.compile(rb"\r\n?")
-_SPECIAL_IN_FORMAT = re.compile(_SPECIAL.pattern.replace(rb"\\[\s\S]", rb"\\[^{}]") + rb"|\{\{|\}\}")
+_SPECIAL_IN_FORMAT = rare(_SPECIAL.pattern.replace(rb"\\[\s\S]", rb"\\[^{}]") + rb"|\{\{|\}\}")
 _LINE_END_IN_FORMAT = re.compile(rb"\r\n?|\{\{|\}\}")
 _SIMPLE = dict(zip([b"\\", b"'", b'"', b"a", b"b", b"f", b"n", b"r", b"t", b"v"], "\\'\"\a\b\f\n\r\t\v", strict=True))
 _SIMPLE |= {b"\n": "", b"\r": ""}  # an escaped line end joins the lines

@@ -6,11 +6,12 @@ import re
 import string
 from collections.abc import Mapping, Sequence
 
+from klaudit.patterns import rare
 from klaudit.readers.python.results import MAX_ITEMS, MAX_TEXT, Constant, Fragment, Opaque, Result, Text, unique
 
 _HOLE = "\ufffc"  # stands for an unknown fragment where characters are counted
-_SPEC = re.compile(r"[<>=^]?[+\- ]?#?0?\d{0,2}[_,]?(?:\.\d{1,2})?[bcdeEfFgGnosxX%]?")
-_PERCENT = re.compile(r"%(?:\((?P<key>[^)]{0,200})\))?(?P<spec>[-+ #0]*\d{0,2}(?:\.\d{1,2})?)(?P<kind>[sdrfgeEGxi%])")
+_SPEC = rare(r"[<>=^]?[+\- ]?#?0?\d{0,2}[_,]?(?:\.\d{1,2})?[bcdeEfFgGnosxX%]?")
+_PERCENT = rare(r"%(?:\((?P<key>[^)]{0,200})\))?(?P<spec>[-+ #0]*\d{0,2}(?:\.\d{1,2})?)(?P<kind>[sdrfgeEGxi%])")
 
 
 def joined(parts: Sequence[Text], start: int, end: int) -> Result:

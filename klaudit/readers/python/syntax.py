@@ -9,6 +9,7 @@ from bisect import bisect_right
 from functools import cached_property, lru_cache
 
 from klaudit.model import Span
+from klaudit.patterns import rare
 from klaudit.readers.python.grammar import in_older_grammar
 from klaudit.readers.python.lexer import LexError
 from klaudit.readers.source import Source, UnreadableError
@@ -17,7 +18,7 @@ MAX_BYTES = 1_500_000  # a tree can take 500 times the text; the largest hand-wr
 MAX_RAW = 200  # characters kept of a value's spelling
 
 _BOM = b"\xef\xbb\xbf"
-_COOKIE = re.compile(
+_COOKIE = rare(
     rb"\A(?:\xef\xbb\xbf)?(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)"
 )
 _UTF8 = {"utf-8", "utf8", "u8", "utf-8-sig", "utf8-sig", "ascii", "us-ascii"}

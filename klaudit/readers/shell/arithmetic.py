@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
+from klaudit.patterns import rare
+
 _MAX_DEPTH = 40  # parentheses, and variables whose values are expressions
 _MAX_POWER = 1_000
 
-_TOKEN = re.compile(
+_TOKEN = rare(
     r"\s*(?:(0[xX][0-9a-fA-F]+|\d+#[\w@]+|\d+)|([A-Za-z_]\w*)|(<<=|>>=|\*\*|\+\+|--|&&|\|\||<<|>>|<=|>=|==|!=|[-+*/%&|^]=|[-+*/%<>!~&|^?:=(),\[\]]))",
     re.ASCII,
 )

@@ -6,13 +6,14 @@ import re
 from itertools import pairwise
 from typing import TypeAlias
 
+from klaudit.patterns import rare
 from klaudit.readers.shell.words import Escaped, Parameter, Part, Plain, Word
 
 _MAX_WORDS = 2_000
 _MAX_TOKENS = 1_000  # of one word
 _MAX_DEPTH = 20
 _NAME_CHARACTERS = re.compile(r"\w+", re.ASCII)
-_RANGE = re.compile(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?")
+_RANGE = rare(r"(?:(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,9}))?")
 
 Parts: TypeAlias = "tuple[Part, ...]"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from klaudit.patterns import rare
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, at_place, from_bytes, hangs_on, join, plain
 
-_ESCAPE = re.compile(r"\\(?:0([0-7]{0,3})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|([abeEfnrtv\\\"'c]))")
+_ESCAPE = rare(r"\\(?:0([0-7]{0,3})|x([0-9a-fA-F]{1,2})|([0-7]{1,3})|([abeEfnrtv\\\"'c]))")
 _NAMED = {
     "a": "\a",
     "b": "\b",
@@ -21,7 +22,7 @@ _NAMED = {
     "v": "\v",
     "c": "",
 }
-_FORMAT = re.compile(r"%(%|([-+ #0]*)(\d{0,4}|\*)(?:\.(\d{1,4}|\*))?([a-zA-Z]))")
+_FORMAT = rare(r"%(%|([-+ #0]*)(\d{0,4}|\*)(?:\.(\d{1,4}|\*))?([a-zA-Z]))")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_@%+=:./#~-]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_ROUNDS = 2_000
