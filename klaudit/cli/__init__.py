@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -15,6 +16,8 @@ from klaudit.errors import KlauditError
 INTERRUPTED = 130
 FAILED = 2
 _VERBOSE = {"--verbose", "-v"}
+# Modules and rules are many objects that live to the end: by default the collector looks through all of them several times in vain.
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 # name -> (module that has it as `command`, what it is for).  Help lists them from here, without importing any.
 COMMANDS = {
@@ -44,6 +47,7 @@ def cli() -> None:
 
 def main() -> int:
     """Runs the command line.  Returns the exit status; what goes wrong is told without a traceback unless --verbose asks for one."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         status = cli.main(prog_name="klaudit", standalone_mode=False)
     except click.ClickException as error:  # wrong usage, among others
