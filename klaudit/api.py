@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias, get_args
 
 from klaudit.configuration import ConfigurationError, Options
-from klaudit.configuration_file import did_you_mean, version_problem
+from klaudit.corrections import did_you_mean, version_problem
 from klaudit.discover import locate
 from klaudit.effective import effective
 from klaudit.model import Confidence, Report

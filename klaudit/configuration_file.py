@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from klaudit.configuration import FAIL_ON, MAX_BYTES, Configuration, ConfigurationError, Options, PerFileIgnores
 from klaudit.configuration_policy import Keys, read_allowed, read_per_path, read_required, read_severities
+from klaudit.corrections import did_you_mean, version_problem
 from klaudit.globs import Globs, refusal
 from klaudit.policy import CONFIDENCES
 
@@ -257,26 +257,6 @@ _KEYS: Mapping[str, tuple[str, Callable[[Reader, Keys, object], object]]] = {
     "baseline": ("baseline", Reader.file),
 }
 KEYS: Mapping[str, str] = {key: field for key, (field, _) in _KEYS.items()}
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`: did you mean ...?` with the nearest known words, or all of them where none is near."""
-    known = sorted(known)
-    near = difflib.get_close_matches(word.replace("_", "-"), known) or difflib.get_close_matches(word, known)
-    if near:
-        return f": did you mean {' or '.join(f'`{name}`' for name in near[:2])}?"
-    return f" (known: {', '.join(known)})" if len(known) <= 20 else ""
-
-
-def version_problem(text: str) -> str | None:
-    """Why a text is no version, None where it is one."""
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        Version(text)
-    except InvalidVersion:
-        return f"`{text}` is no version such as 0.7.0"
-    return None
 
 
 def _shown(value: object) -> str:

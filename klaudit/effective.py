@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from klaudit.configuration import COMMAND_LINE, Configuration, ConfigurationError, SettingsFile, find, load
-from klaudit.configuration_file import did_you_mean
+from klaudit.corrections import did_you_mean
 from klaudit.discover.targets import repository_of
 from klaudit.globs import Globs, refusal
 from klaudit.policy import PerPath

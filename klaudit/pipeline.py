@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -23,7 +22,7 @@ from klaudit.frameworks.recognise import Index
 from klaudit.frameworks.resolve import resolve
 from klaudit.frameworks.screening import Screening
 from klaudit.model import FileResult, Finding, Problem, Setup
-from klaudit.readers.shell.budget import NOT_FOLLOWED
+from klaudit.readers.document import NOT_FOLLOWED
 from klaudit.readers.source import Source, UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
@@ -91,6 +90,8 @@ class Pipeline:
         except RecursionError:
             return FileResult(path, problems=(Problem(path, None, "nested too deeply"),))
         except Exception as error:
+            import traceback
+
             message = f"internal error, please report it: {type(error).__name__}: {error}\n{traceback.format_exc()}"
             return FileResult(path, problems=(Problem(path, None, message),))
 

@@ -10,7 +10,7 @@ import click
 from klaudit.cli.explain_place import Place, explain
 from klaudit.cli.output import wants_colour, width_of_stdout, write
 from klaudit.cli.parameters import Failure, OneOf
-from klaudit.configuration_file import did_you_mean
+from klaudit.corrections import did_you_mean
 from klaudit.findings import catalogue
 from klaudit.reports.visible import visible
 

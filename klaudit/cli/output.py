@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from klaudit.cli.ci import blob_address, is_step_summary, repository_prefix, room_in_summary
 from klaudit.cli.parameters import Failure, Given
-from klaudit.configuration_file import did_you_mean
+from klaudit.corrections import did_you_mean
 from klaudit.discover import Targets
 from klaudit.model import Report
 from klaudit.readers.source import Source

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from klaudit.budget import FILE_TIMEOUT
-from klaudit.configuration_file import did_you_mean, version_problem
+from klaudit.corrections import did_you_mean, version_problem
 from klaudit.reports.visible import visible
 
 

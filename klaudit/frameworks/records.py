@@ -5,7 +5,6 @@ Files write a field's name with dashes and `when` as `if`.  One record stands fo
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping
@@ -129,7 +128,9 @@ def check_keys(data: Mapping[str, Any], allowed: Collection[str], keys: Keys) ->
 
 def did_you_mean(word: str, known: Iterable[Any], cutoff: float = 0.6) -> str:
     """` (did you mean 'x'?)` where something known is close, else nothing."""
-    close = difflib.get_close_matches(word, [str(each) for each in known], n=1, cutoff=cutoff)
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, [str(each) for each in known], n=1, cutoff=cutoff)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

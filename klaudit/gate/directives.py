@@ -9,8 +9,9 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from klaudit.configuration_file import did_you_mean
+from klaudit.corrections import did_you_mean
 from klaudit.findings import catalogue
+from klaudit.patterns import rare
 
 MARKER = b"klaudit:"
 Verb: TypeAlias = Literal["ignore", "ignore-file", "ignore-start", "ignore-end"]
@@ -22,11 +23,11 @@ _VERB = re.compile(r"[A-Za-z][A-Za-z_-]*")
 _LIST = re.compile(r"[ \t]*\[([^\]]*)(\]?)")
 _NAME = re.compile(r"[^\s,]+")
 # what other tools are told in the same comment is no reason
-_OF_OTHERS = re.compile(
+_OF_OTHERS = rare(
     r"(?<=\s)#+\s*(?:(?:checkov|fmt|isort|mypy|pragma|pylint|pyrefly|pyright|ruff|skipcq|ty|type|yapf|zizmor)\s*:"
     r"|(?:flake8|nolint|noqa|nosec|nosemgrep|NOSONAR|shellcheck|yamllint)\b)"
 )
-_BEFORE_REASON = re.compile(r"[ \t]*(?:--|[-:\u2013\u2014])?[ \t]*")
+_BEFORE_REASON = rare(r"[ \t]*(?:--|[-:\u2013\u2014])?[ \t]*")
 _SAYS_SOMETHING = re.compile(r"\w")
 _LONGEST_SHOWN = 60
 _MOST_NAMES = 100

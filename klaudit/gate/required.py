@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from klaudit.findings.judging import Draft, finding
-from klaudit.fixes.migration import TARGETS
 from klaudit.gate.step import Gate, PathSettings, with_findings
 from klaudit.model import Finding, Fix, Report, Setup
 from klaudit.theory.naming import is_named, names_of
@@ -48,6 +47,8 @@ def _draft(setup: Setup, required: tuple[str, ...], *, is_known: bool) -> Draft:
     message = f"trains with {what}{when}; required: {wanted}"
     if not is_known:
         message = f"cannot be known to train with {wanted}: it has {what}{when}"
+    from klaudit.fixes.migration import TARGETS
+
     target = next((name for name in required if name in TARGETS), None)
     return Draft(
         setup.span,

@@ -9,6 +9,8 @@ from msgspec import Struct
 from klaudit.model import Problem, Setting, Span, Value
 from klaudit.readers.source import Source
 
+NOT_FOLLOWED = "script not followed to its end"  # how the message of a problem begins behind which launches may stand
+
 # --- commands: shell scripts, subprocess calls, notebook "!" lines, "run:" blocks ---------------------------------------------------
 
 

@@ -6,19 +6,16 @@ import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-import yaml
-
 from klaudit.model import Scalar, Unknown
+from klaudit.patterns import rare
 from klaudit.readers.document import ScalarNode
 from klaudit.readers.toml_values import toml_scalar
 
 Dialect: TypeAlias = Literal["yaml11", "omegaconf", "json", "toml", "text"]
 
 _TAG = "tag:yaml.org,2002:"
-_RESOLVERS = yaml.resolver.Resolver.yaml_implicit_resolvers
-_CONSTRUCTOR = yaml.constructor.SafeConstructor()
 # The float form that OmegaConf adds to PyYAML's: an exponent needs neither a dot nor a sign.
-_OMEGACONF_FLOAT = re.compile(
+_OMEGACONF_FLOAT = rare(
     r"[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?[0-9]+(?:_[0-9]+)*[eE][-+]?[0-9]+"
     r"|\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?"
@@ -57,7 +54,9 @@ def _resolve(text: str, plain: bool, tag: str | None, dialect: Dialect) -> Scala
 
 
 def _implicit_tag(text: str, dialect: Dialect) -> str:
-    for tag, pattern in _RESOLVERS.get(text[:1], ()):
+    import yaml  # all of it for a few expressions: not before there is a scalar
+
+    for tag, pattern in yaml.resolver.Resolver.yaml_implicit_resolvers.get(text[:1], ()):
         if pattern.match(text) and not (dialect == "omegaconf" and tag == _TAG + "timestamp"):
             return str(tag)
     if dialect == "omegaconf" and text[:1] in "-+0123456789." and _OMEGACONF_FLOAT.fullmatch(text):
@@ -67,20 +66,23 @@ def _implicit_tag(text: str, dialect: Dialect) -> str:
 
 def _construct(text: str, tag: str) -> Scalar | Unknown:
     kind = tag.removeprefix(_TAG) if tag.startswith(_TAG) else ""
+    if kind in ("str", "timestamp", "value", "merge", "binary"):
+        return text
+    import yaml
+
     node = yaml.ScalarNode(tag, text)
+    constructor = yaml.constructor.SafeConstructor()
     try:
         if kind == "null":
             return None
         if kind == "bool":
-            return bool(_CONSTRUCTOR.construct_yaml_bool(node))
+            return bool(constructor.construct_yaml_bool(node))
         if kind == "int":
-            return int(_CONSTRUCTOR.construct_yaml_int(node))
+            return int(constructor.construct_yaml_int(node))
         if kind == "float":
-            return float(_CONSTRUCTOR.construct_yaml_float(node))
+            return float(constructor.construct_yaml_float(node))
     except (ValueError, KeyError, IndexError, OverflowError):  # `!!int many`, `0b_`: the loader itself fails here
         return Unknown((tag,), text)
-    if kind in ("str", "timestamp", "value", "merge", "binary"):
-        return text
     return Unknown((tag,), text)
 
 

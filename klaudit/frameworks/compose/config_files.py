@@ -15,7 +15,6 @@ from klaudit.model import Problem
 from klaudit.readers.document import MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
 from klaudit.readers.scalars import resolve_scalar
 from klaudit.readers.source import Source, UnreadableError
-from klaudit.readers.yaml import MAX_NODES, read_yaml
 from klaudit.tree import TooLargeError, Tree
 
 VersionBase: TypeAlias = Literal["1.1", "1.2", "1.3"]
@@ -116,6 +115,8 @@ class Library(Struct):
             return ConfigFile(path, source, problem=Problem(path, None, str(error)))
         if source is None:
             return None
+        from klaudit.readers.yaml import read_yaml
+
         file = ConfigFile(path, source)
         try:
             _fill(file, read_yaml(source), version_base)
@@ -131,6 +132,8 @@ def _from_root_to(folder: str) -> list[str]:
 
 def _fill(file: ConfigFile, documents: tuple[TreeDocument, ...], version_base: VersionBase) -> None:
     """Raises UnreadableError for what Hydra cannot load."""
+    from klaudit.readers.yaml import MAX_NODES
+
     if len(documents) > 1:
         raise UnreadableError("several documents in one config")
     document = documents[0] if documents else TreeDocument(file.source, None)

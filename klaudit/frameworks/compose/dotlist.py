@@ -16,7 +16,6 @@ from klaudit.readers.document import MappingNode, Node, ScalarNode, Word
 from klaudit.readers.scalars import resolve_scalar
 from klaudit.readers.source import Source, UnreadableError
 from klaudit.readers.words import partition
-from klaudit.readers.yaml import read_yaml
 
 MAX_VALUES = 10_000
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-]*")
@@ -100,6 +99,8 @@ def yaml_value(text: str) -> Value:
     """A text as OmegaConf's YAML loader reads it.  Raises UnreadableError."""
     if _PLAIN.fullmatch(text):
         return resolve_scalar(ScalarNode(text, True, 0, 0), "omegaconf")
+    from klaudit.readers.yaml import read_yaml
+
     documents = read_yaml(Source("", text.encode("utf-8", "surrogateescape")))
     if len(documents) > 1:
         raise UnreadableError("several YAML documents in one value")

@@ -20,7 +20,6 @@ from klaudit.model import Problem
 from klaudit.readers.document import MappingNode, Node, ScalarNode, SequenceNode, Word
 from klaudit.readers.scalars import resolve_scalar
 from klaudit.readers.source import UnreadableError
-from klaudit.readers.yaml import MAX_NODES, read_yaml
 from klaudit.tree import TooLargeError, Tree
 
 _MAX_ANCESTORS = 50
@@ -93,6 +92,8 @@ class _Families:
 
     def _read(self, path: str) -> tuple[tuple[str, ...], Branch]:
         """The parents' names and the file's own content.  Raises UnreadableError."""
+        from klaudit.readers.yaml import MAX_NODES, read_yaml
+
         source = self._tree.source(path)
         documents = read_yaml(source) if source is not None else ()
         if source is None or len(documents) != 1 or not isinstance(documents[0].root, MappingNode):

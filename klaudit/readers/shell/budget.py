@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-NOT_FOLLOWED = "script not followed to its end"  # how the message of such a problem begins
-
 
 class ExhaustedError(Exception):
     """The script does more than we follow."""

@@ -9,8 +9,9 @@ from contextlib import suppress
 from msgspec import Struct
 
 from klaudit.model import Problem
+from klaudit.readers.document import NOT_FOLLOWED
 from klaudit.readers.shell.arithmetic import BadExpressionError
-from klaudit.readers.shell.budget import NOT_FOLLOWED, Budget, ExhaustedError
+from klaudit.readers.shell.budget import Budget, ExhaustedError
 from klaudit.readers.shell.code import BuiltCode, Code, code_of
 from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.control import HANDLERS
