@@ -1,9 +1,10 @@
-"""Build hook of the wheel: ships rules/frameworks/*.yaml compiled beside them (klaudit/frameworks/compiled.py says what for)."""
+"""Build hook of the wheel: ships the YAML files of rules/ compiled beside them (klaudit/compiled.py says what for)."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +20,35 @@ class CompileRules(BuildHookInterface[Any]):
         if version == "editable":  # the rules of a checkout are still being written
             return
         self._folder = tempfile.TemporaryDirectory()
-        root = Path(self.root)
-        name, data = compiled_rules(root)
-        file = Path(self._folder.name, name)
-        file.write_bytes(data)
-        build_data["force_include"][str(file)] = f"klaudit/rules/{name}"
+        for name, data in compiled_rules(Path(self.root)):
+            file = Path(self._folder.name, name)
+            file.write_bytes(data)
+            build_data["force_include"][str(file)] = f"klaudit/rules/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":
             self._folder.cleanup()
 
 
-def compiled_rules(root: Path) -> tuple[str, bytes]:
-    """Name and bytes of the compiled rules of the checkout at `root`, made by its own loader.  Raises RulesError."""
+def compiled_rules(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of the compiled rules of the checkout at `root`, made by its own readers.  Raises RulesError."""
     sys.path.insert(0, str(root))
     try:
-        from klaudit.frameworks.compiled import NAME, encode
+        from msgspec.structs import replace
+
+        from klaudit.compiled import SUFFIX, encode
+        from klaudit.findings.catalogue import Entry, read
         from klaudit.frameworks.load import load_framework
+        from klaudit.frameworks.rules import Framework
     finally:
         sys.path.remove(str(root))
-    paths = sorted((root / "rules" / "frameworks").glob("*.yaml"))
-    return NAME, encode({path.name: (path.read_bytes(), load_framework(path)) for path in paths})
+    frameworks = {
+        path.name: (path.read_bytes(), replace(load_framework(path), path=path.name))
+        for path in sorted((root / "rules" / "frameworks").glob("*.yaml"))
+    }
+    yield f"frameworks{SUFFIX}", encode(frameworks, Framework)
+    findings = {
+        path.name: (path.read_bytes(), read(path, path.read_bytes()))
+        for path in sorted((root / "rules" / "findings").glob("*.yaml"))
+    }
+    yield f"findings{SUFFIX}", encode(findings, Entry)

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from klaudit.compiled import Compiled, read_compiled
 from klaudit.frameworks.load import RulesError, shipped_rules
 from klaudit.model import Severity
 
@@ -61,7 +62,9 @@ def names() -> dict[str, str]:
 @cache
 def entry(name: str) -> Entry:
     """One finding by name.  Raises KeyError for an unknown name, RulesError for a broken file."""
-    return _read(shipped_rules() / "findings" / f"{names()[name]}-{name}.yaml")
+    path = shipped_rules() / "findings" / f"{names()[name]}-{name}.yaml"
+    data = path.read_bytes()
+    return _compiled().record(path.name, data) or read(path, data)
 
 
 @cache
@@ -76,10 +79,16 @@ def load() -> tuple[Entry, ...]:
     return tuple(sorted((entry(name) for name in names()), key=lambda each: each.id))
 
 
-def _read(path: Path) -> Entry:
+@lru_cache(maxsize=1)
+def _compiled() -> Compiled[Entry]:
+    return read_compiled(shipped_rules() / "findings", Entry)
+
+
+def read(path: Path, text: bytes) -> Entry:
+    """The finding of a YAML file.  Raises RulesError."""
     import yaml
 
-    data: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    data: Any = yaml.load(text.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     try:
         examples = tuple(_example(item) for item in data.get("examples", ()))
         found = Entry(

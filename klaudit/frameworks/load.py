@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from packaging.version import Version
 
+from klaudit.compiled import Compiled, read_compiled
 from klaudit.errors import KlauditError
-from klaudit.frameworks.compiled import Compiled, read_compiled
 from klaudit.frameworks.conditions import misfits
 from klaudit.frameworks.records import (
     Keys,
@@ -55,13 +55,13 @@ def load_frameworks(extra: tuple[str, ...] = ()) -> tuple[Framework, ...]:
     files: dict[str, Path] = {}
     for folder in (shipped_rules(), *map(Path, extra)):
         files.update({path.name: path for path in sorted((folder / "frameworks").glob("*.yaml"))})
-    compiled = read_compiled(shipped_rules())
+    compiled = read_compiled(shipped_rules() / "frameworks", Framework)
     return tuple(_known_framework(path, compiled) for _, path in sorted(files.items()))
 
 
-def _known_framework(path: Path, compiled: Compiled) -> Framework:
+def _known_framework(path: Path, compiled: Compiled[Framework]) -> Framework:
     data = path.read_bytes()
-    framework = compiled.framework(path.name, data)
+    framework = compiled.record(path.name, data)
     return _read(path, data) if framework is None else replace(framework, path=str(path))
 
 

@@ -11,8 +11,11 @@ ROOT = Path(__file__).parents[2]
 LOAD = """
 import sys
 sys.modules["yaml"] = None
+from klaudit.findings import catalogue
 from klaudit.frameworks.load import load_frameworks, shipped_rules
-print(shipped_rules(), *(framework.id for framework in load_frameworks()))
+print(shipped_rules())
+print(*(framework.id for framework in load_frameworks()))
+print(*(f"{entry.id}-{entry.name}" for entry in catalogue.load()))
 """
 
 
@@ -32,6 +35,7 @@ def test_a_built_wheel_holds_them_and_they_are_used(tmp_path: Path) -> None:
         text=True,
         timeout=120,
     )
-    folder, *ids = loaded.stdout.split()
+    folder, frameworks, findings = loaded.stdout.splitlines()
     assert Path(folder) == (installed / "klaudit" / "rules").resolve()
-    assert sorted(ids) == sorted(path.stem for path in (ROOT / "rules" / "frameworks").glob("*.yaml"))
+    for told, name in ((frameworks, "frameworks"), (findings, "findings")):
+        assert sorted(told.split()) == sorted(path.stem for path in (ROOT / "rules" / name).glob("*.yaml"))

@@ -11,17 +11,21 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from klaudit.frameworks import compiled as module
+from klaudit import compiled as module
+from klaudit.compiled import encode, read_compiled
+from klaudit.findings import catalogue
+from klaudit.findings.catalogue import Entry
 from klaudit.frameworks import load
-from klaudit.frameworks.compiled import NAME, encode, read_compiled
 from klaudit.frameworks.load import RulesError, load_framework, load_frameworks, shipped_rules
 from klaudit.frameworks.rules import Framework
 
+NAME = "frameworks.msgpack"
 SHIPPED = sorted((shipped_rules() / "frameworks").glob("*.yaml"))
 
 
 def compiled_bytes() -> bytes:
-    return encode({path.name: (path.read_bytes(), load_framework(path)) for path in SHIPPED})
+    records = {path.name: (path.read_bytes(), replace(load_framework(path), path=path.name)) for path in SHIPPED}
+    return encode(records, Framework)
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +135,9 @@ def test_what_is_not_readable_is_not_used(rules: Path, read: list[str], encoded:
 
 
 def test_what_another_klaudit_compiled_is_not_used(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_compiled(rules).files
+    assert read_compiled(rules / "frameworks", Framework).files
     monkeypatch.setattr(module, "__version__", "999")
-    assert not read_compiled(rules).files
+    assert not read_compiled(rules / "frameworks", Framework).files
 
 
 def test_records_that_would_change_are_refused() -> None:
@@ -144,4 +148,27 @@ def test_records_that_would_change_are_refused() -> None:
     odd = replace(setting, choices=(datetime.date(2025, 1, 1),))  # what YAML makes of an unquoted 2025-01-01
     changed = replace(framework, trainers=(replace(trainer, settings={name: odd}),))
     with pytest.raises(ValueError, match="do not survive"):
-        encode({path.name: (b"", changed)})
+        encode({path.name: (b"", changed)}, Framework)
+
+
+def test_findings_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted((shipped_rules() / "findings").glob("*.yaml"))
+    plain = {path.name: (path.read_bytes(), catalogue.read(path, path.read_bytes())) for path in files}
+    shutil.copytree(shipped_rules() / "findings", tmp_path / "findings")
+    (tmp_path / "findings.msgpack").write_bytes(encode(plain, Entry))
+    first = tmp_path / "findings" / files[0].name
+    first.write_bytes(first.read_bytes().replace(b"summary: ", b"summary: Edited. ", 1))
+    monkeypatch.setattr(catalogue, "shipped_rules", lambda: tmp_path)
+    read: list[Path] = []
+    as_yaml = catalogue.read
+    monkeypatch.setattr(catalogue, "read", lambda path, data: read.append(path) or as_yaml(path, data))
+    caches = (catalogue.names, catalogue.entry, catalogue.with_id, catalogue.load, catalogue._compiled)
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        edited, *others = catalogue.load()
+    finally:
+        for cache in caches:
+            cache.cache_clear()
+    assert read == [first] and edited.summary.startswith("Edited. ")
+    assert others == [entry for _, entry in plain.values()][1:]
