@@ -30,9 +30,7 @@ from klaudit.tree import TooLargeError, Tree
 class Pipeline:
     """What it has learnt of the tree (versions, composed configs) serves the next file."""
 
-    def __init__(
-        self, tree: Tree, files: Sequence[str], options: Options, index: Index, screening: Screening
-    ) -> None:
+    def __init__(self, tree: Tree, files: Sequence[str], options: Options, index: Index, screening: Screening) -> None:
         self._tree = tree
         self._screening = screening
         self._prefilter = options.prefilter
