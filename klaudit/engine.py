@@ -112,10 +112,11 @@ def _scan_files(
     while sieve.cost <= _POOL_PAYS and (path := next(paths, None)) is not None:
         first.append(path)
     workers = (options.jobs or os.cpu_count() or 1) if sieve.cost > _POOL_PAYS else 1
-    if workers > 1:
+    is_worth_it = bool(first) and not budget.is_spent
+    if is_worth_it and workers > 1:
         scanner.prepare()
+    knowledge = scanner.analyses if is_worth_it else None
     results: list[FileResult] = []
-    knowledge = scanner.analyses if first else None
     for done, result in enumerate(scan_files(scanner.scan, chain(first, paths), workers, budget, knowledge), 1):
         results.append(result)
         if progress is not None:
