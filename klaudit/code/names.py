@@ -39,6 +39,11 @@ _TEACHER = vocabulary("teacher teachers distill distilled distillation expert")
 _PREFERENCE = vocabulary("chosen rejected reject preferred dispreferred winner loser win lose accepted kl")
 _MODEL = vocabulary("model models policy actor net network module engine worker wg lm group peft adapter")
 
+_PARAMETERS = vocabulary("params parameters variables")
+_OF_REFERENCE = vocabulary("ref refs reference sft initial anchor")
+_OF_OLD = vocabulary("old prev previous behavior behaviour")
+_OF_POLICY = _PARAMETERS | vocabulary("policy actor model train trainable trained new current state")
+
 _LOSS = vocabulary("loss losses objective criterion")
 _REWARD = vocabulary("reward rewards advantage advantages adv advs return returns")
 _METRIC = vocabulary(
@@ -120,6 +125,30 @@ def names_model_of(identifier: str) -> int | None:
     if (_MODEL.isdisjoint(found) and not is_bare_reference(last)) or is_log_probability(last):
         return None
     return holder(last)
+
+
+def are_parameters(identifier: str) -> bool:
+    return _has(identifier, _PARAMETERS)
+
+
+@lru_cache(maxsize=8192)
+def parameters_of(dotted: str) -> int | None:
+    """Whose parameters a call is given, where one network serves several models (`ref_params`, `ref_state.params`).
+
+    None where it is no set of parameters, or does not say.  Fewer words count than for a model: `base_params` or `frozen_params` are part
+    of a policy with adapters, `sampling_params` are no weights, `initial_state` may be that of a recurrent network.
+    """
+    last, everywhere = words(dotted.rpartition(".")[2]), words(dotted)
+    is_state = "state" in last
+    if _PARAMETERS.isdisjoint(last) and not is_state:
+        return None
+    if not _TEACHER.isdisjoint(everywhere):
+        return FOREIGN
+    if not (_BARE_REFERENCE if is_state else _OF_REFERENCE).isdisjoint(everywhere):
+        return REFERENCE
+    if not _OF_OLD.isdisjoint(everywhere):
+        return None if is_state else OLD
+    return POLICY if any(_OF_POLICY.issuperset(words(part)) for part in dotted.split(".")) else None
 
 
 @lru_cache(maxsize=8192)

@@ -52,7 +52,8 @@ def occurrences(
             continue
         walk.seen.add(key)
         walk.visits += 1
-        if walked is not None and not passage.detached:  # what a detached copy holds may be trained on elsewhere
+        # what a detached copy holds may be trained on elsewhere, and what went into the unknown be seen before it
+        if walked is not None and not passage.detached and not passage.through_unknown:
             walked.add(node)
         passage = _stepped(node, passage, graph)
         below = list(_below(node, passage, graph))

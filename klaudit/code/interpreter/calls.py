@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from msgspec.structs import replace
+
 from klaudit.code import names
 from klaudit.code.conditions import TEXT_METHODS
 from klaudit.code.graph import Node, Op, Site
@@ -33,7 +35,10 @@ _BUILTINS = names.vocabulary(
     iter next bool str any all hasattr set
     """
 )
-_WRAPPERS = frozenset({"vmap", "jit", "compile"})  # of a function: what it computes stays the same
+# of a function: what it computes stays the same
+_WRAPPERS = frozenset({"vmap", "pmap", "jit", "filter_jit", "compile", "remat", "shard_map"})
+_OF_LOGITS = frozenset({"log_softmax", "softmax", "logsumexp"})
+_FUNCTIONS = Closure | Imported | Path
 _DISTRIBUTIONS = frozenset({"Categorical", "OneHotCategorical"})
 
 
@@ -149,7 +154,7 @@ class Calls(Following):
                 return special
         elif name == "partial":
             return self.partial(arguments)
-        elif name in _WRAPPERS and arguments.positional and isinstance(arguments.positional[0], Closure | Imported):
+        elif name in _WRAPPERS and arguments.positional and isinstance(arguments.positional[0], _FUNCTIONS):
             return self.partial(Arguments(arguments.positional[:1], {}))
         elif name in COPIES_BY_VALUE and arguments.positional:
             source = arguments.positional[1 if name.startswith("full") and len(arguments.positional) > 1 else 0]
@@ -174,6 +179,8 @@ class Calls(Following):
             first = arguments.get(0, "input", "x", "a", "self", "tensors", "tensor", "condition")
             arguments = Arguments(arguments.positional[1:], arguments.keywords, syntax)
             receiver = first if first is not None else Literal(None)
+        if name in _OF_LOGITS and isinstance(receiver, Path) and receiver.model is not None:
+            receiver = replace(receiver, name="logits")  # what a model gives, whatever it is called
         tensor = self.as_node(receiver, site)
         result = OPERATIONS[name](Given(self.graph, tensor, arguments, self.as_node, site))
         if name == "item":

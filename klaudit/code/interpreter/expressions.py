@@ -84,7 +84,7 @@ class Expressions(Branching):
 
         if node.op is not Op.ATOM or node.roles != FOREIGN or other.roles != REFERENCE or other.op is not Op.ATOM:
             return node
-        if names.holder(node.text) == FOREIGN or names.is_reward(node.text):
+        if FOREIGN in (names.holder(node.text), names.holder(node.reason)) or names.is_reward(node.text):
             return node
         return self.graph.atom(POLICY, node.text, "set against the reference's log-probability", node.site)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from msgspec.structs import replace
+
 from klaudit.code import names
 from klaudit.code.graph import Node
 from klaudit.code.interpreter.machine import Frame
 from klaudit.code.interpreter.members import is_property, is_static
-from klaudit.code.interpreter.results import Results, nodes_in
+from klaudit.code.interpreter.results import Results, nodes_in, parameters_given
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.code.screen import touches_log_probabilities
@@ -58,6 +60,9 @@ class Following(Results):
             )
         if isinstance(target, Operation):
             return Operation(target.dotted, target.receiver, [*target.args, *rest], {**target.keywords, **keywords})
+        role, text = parameters_given(Arguments(rest, keywords, arguments.syntax))
+        if isinstance(target, Path) and role is not None:
+            return replace(target, model=role, reason=f"computed by {target.text} with {text}")
         return target
 
     def construct(self, callee: ClassObject, arguments: Arguments, syntax: ast.Call) -> Value:

@@ -156,6 +156,9 @@ class Machine:
             says_enough = names.is_log_probability(value.name) and value.model is None and "(...)" not in value.text
             if (informative and not says_enough) or value.name == "":
                 value = replace(value, name=name, reason=value.reason or f"named {name}")
+            role = names.parameters_of(name)  # a copy of the policy's parameters may be kept for the reference
+            if role is not None:
+                value = replace(value, name=name, model=role, reason=f"computed with {name}")
         elif isinstance(value, Node):
             value = self._settled_node(name, value, site)
             if value.bears_kl:

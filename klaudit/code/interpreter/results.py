@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from klaudit.code import names
 from klaudit.code.graph import Node, Op, Site
@@ -70,22 +71,25 @@ class Results(Expressions):
     def _maker(self, dotted: str, callee: Value | None, arguments: Arguments) -> tuple[int | None, str]:
         if names.gives_reference(dotted):  # a method of the policy may speak for the reference that it keeps
             return REFERENCE, f"computed by {dotted}"
+        role, text = parameters_given(arguments)  # one network serves several models
+        if role is not None and role != POLICY:
+            return role, f"computed by {dotted} with {text}"
         owner = callee.text.rpartition(".")[0] if isinstance(callee, Path) else ""
         texts = (
             dotted,
             owner,
             *(value.text for value in arguments.all() if isinstance(value, Path)),
         )
-        for text in texts:
-            role = names.names_model_of(text)
-            if role is not None and (role != POLICY):
-                return role, f"computed by {text}"
+        for maker in texts:
+            holder = names.names_model_of(maker)
+            if holder is not None and holder != POLICY:
+                return holder, f"computed by {maker}"
         if isinstance(callee, Path) and callee.model is not None:
             return callee.model, callee.reason
-        for text in texts:
-            if names.names_model_of(text) is not None:
-                return POLICY, f"computed by {text}"
-        return None, ""
+        for maker in texts:
+            if names.names_model_of(maker) is not None:
+                return POLICY, f"computed by {maker}"
+        return (role, f"computed by {dotted} with {text}") if role is not None else (None, "")
 
     # --- uses of a value ------------------------------------------------------------------------------------------------------------
 
@@ -121,6 +125,45 @@ def _is_log_probability(value: Value) -> bool:
     if isinstance(value, Alternatives):
         return any(_is_log_probability(arm) for _, arm in value.arms)
     return isinstance(value, Path) and names.is_log_probability(value.name)
+
+
+def parameters_given(arguments: Arguments) -> tuple[int | None, str]:
+    """Whose parameters a call is given and under which name; None where none are, or those of several models."""
+    found: dict[int, str] = {}
+    for value, spelling in _with_spellings(arguments):
+        for part in value.entries.values() if isinstance(value, Mapping) else (value,):  # {"params": ref_params}
+            role, text = _whose_parameters(part, spelling)
+            if role is not None:
+                found.setdefault(role, text)
+    return next(iter(found.items())) if len(found) == 1 else (None, "")
+
+
+def _whose_parameters(value: Value, spelling: str) -> tuple[int | None, str]:
+    """By where they come from, then by what the call itself calls them."""
+    if isinstance(value, Path):
+        if value.model is not None and names.are_parameters(value.name):
+            return value.model, value.name
+        if (role := names.parameters_of(value.text)) is not None:
+            return role, value.text
+    return names.parameters_of(spelling), spelling
+
+
+def _with_spellings(arguments: Arguments) -> Iterator[tuple[Value, str]]:
+    """Every argument with the name that the call spells for it, empty where it is no name or not written there."""
+    syntax = arguments.syntax
+    spelled: list[ast.expr] = list(syntax.args) if syntax is not None else []
+    keywords = {keyword.arg: keyword.value for keyword in syntax.keywords} if syntax is not None else {}
+    if len(spelled) > len(arguments.positional):
+        spelled = []  # some are bound elsewhere
+    written = [None] * (len(arguments.positional) - len(spelled)) + spelled
+    for value, expression in zip(arguments.positional, written, strict=True):
+        yield value, _name_in(expression)
+    for key, value in arguments.keywords.items():
+        yield value, _name_in(keywords.get(key))
+
+
+def _name_in(expression: ast.expr | None) -> str:
+    return ast.unparse(expression) if isinstance(expression, ast.Name | ast.Attribute) else ""
 
 
 def nodes_in(value: Value) -> list[Node]:
