@@ -49,9 +49,10 @@ class _Analysis:
         self.program = program
         self.prefilter = prefilter
         self.mailbox: dict[str, Node] = {}
-        self.found: list[Formula] = []
+        self.found: list[tuple[int, Formula]] = []  # with the line of the function
         self.problems: list[Problem] = []
-        self.producers: set[str] = set()
+        self.producers: set[str] = set()  # functions that give a KL
+        self.left_open: set[str] = set()  # functions whose parameters decide what a KL is or how much it counts
         self.functions_run = 0
         self.steps_left = MAX_STEPS_A_FILE
 
@@ -72,9 +73,13 @@ class _Analysis:
         if screened.top_level:
             self._top_level(list(screened.top_level))
         for info in screened.passing[: MAX_ROOTS - len(direct)]:
-            if self._passes_on(info, module):
+            if self._calls_what_matters(info) or self._passes_on(info):
                 self._function(info)
-        return CodeResult(module.source.path, tuple(_distinct(self.found)), tuple(self.problems))
+        for info in screened.rest if self.producers or self.left_open else ():
+            if self._calls_what_matters(info):
+                self._function(info)
+        found = [formula for _, formula in sorted(self.found, key=lambda item: item[0])]
+        return CodeResult(module.source.path, tuple(_distinct(found)), tuple(self.problems))
 
     @contextmanager
     def _run(self, name: str, line: int | None) -> Iterator[Interpreter]:
@@ -113,17 +118,24 @@ class _Analysis:
     def _judge(self, interpreter: Interpreter, frame: Frame, info: FunctionInfo | None) -> None:
         self.functions_run += 1
         called = info is not None and _is_called(info, self.program.main)
-        self.found += formulas(interpreter, targets(interpreter, frame), info, called=called)
+        found = formulas(interpreter, targets(interpreter, frame), info, called=called)
+        line = info.syntax.lineno if info is not None else 0
+        self.found += [(line, formula) for formula in found]
+        if info is not None and any(_is_left_open(formula) for formula in found):
+            self.left_open.add(info.name)
         if info is not None and any(
             node.bears_kl for _, value, _ in frame.returns for _, node in parts(interpreter, value)
         ):
             self.producers.add(info.name)
 
-    def _passes_on(self, info: FunctionInfo, module: Module) -> bool:
-        """A function that names no log-probability, but calls one that gives a KL, or reads one that another function stored."""
-        start, end = module.extent(info.syntax)
-        body = module.source.data[start:end]
-        if any(f"{name}(".encode() in body for name in self.producers) or _reads(self.mailbox.keys(), info):
+    def _calls_what_matters(self, info: FunctionInfo) -> bool:
+        """A call of a function of the file that gives a KL, or leaves to its caller what becomes of one."""
+        body = _body(info)
+        return any(f"{name}(".encode() in body for name in self.producers | self.left_open)
+
+    def _passes_on(self, info: FunctionInfo) -> bool:
+        """A function that names no log-probability, but reads a KL that another function stored, or calls one of another file."""
+        if _reads(self.mailbox.keys(), info):
             return True
         return any(self._gives_kl(name, info) for name in _called_names(info) if "kl" in name.lower())
 
@@ -138,12 +150,14 @@ class _Analysis:
         return isinstance(found, FunctionInfo) and touches_log_probabilities(found)
 
 
+def _body(info: FunctionInfo) -> bytes:
+    start, end = info.module.extent(info.syntax)
+    return info.module.source.data[start:end]
+
+
 def _reads(keys: Set[str], info: FunctionInfo) -> bool:
     """The function may take something out of an object or a batch by one of the names."""
-    if not keys:
-        return False
-    start, end = info.module.extent(info.syntax)
-    body = info.module.source.data[start:end]
+    body = _body(info) if keys else b""
     return any(mark + key.encode("utf-8", "surrogatepass") in body for key in keys for mark in (b".", b"'", b'"'))
 
 
@@ -152,8 +166,9 @@ def _distinct(found: list[Formula]) -> list[Formula]:
     order = {"high": 0, "medium": 1, "low": 2}
     use = {"loss": 0, "reward": 0, "metric": 1, "unknown": 2}
 
-    def rank(formula: Formula) -> tuple[int, bool, int, bool]:
-        return use[formula.placement], not formula.attached, order[formula.confidence], not _is_tied(formula)
+    def rank(formula: Formula) -> tuple[int, bool, int, bool, bool]:
+        tied, own = _is_tied(formula), formula.is_own  # a caller that ties it to no setting only adds names of its own
+        return use[formula.placement], not formula.attached, order[formula.confidence], not tied, not own
 
     best: dict[tuple[object, ...], Formula] = {}
     taken: set[tuple[object, ...]] = set()
@@ -185,6 +200,13 @@ def _without_callers(found: list[Formula]) -> list[Formula]:
 def _is_tied(formula: Formula) -> bool:
     """A configuration attribute, not just a parameter, decides what it is or how much it counts."""
     return any("." in text for text in (*formula.chosen_by, *(knob.name for knob in formula.knobs)))
+
+
+def _is_left_open(formula: Formula) -> bool:
+    """A parameter chooses the estimator or is the coefficient."""
+    return (
+        formula.placement in ("loss", "reward") and bool(formula.knobs or formula.chosen_by) and not _is_tied(formula)
+    )
 
 
 def _is_called(info: FunctionInfo, module: Module) -> bool:

@@ -81,10 +81,14 @@ def hits(data: bytes) -> Hits:
 
 
 class Screened(Struct, frozen=True):
-    """The functions of a module that are read: those that hold both words, and those that only call or read something named KL."""
+    """The functions of a module: those that hold both words, those that only call or read something named KL, and the rest.
+
+    The first are read; the others only where they use what those give.
+    """
 
     direct: tuple[FunctionInfo, ...]
     passing: tuple[FunctionInfo, ...]
+    rest: tuple[FunctionInfo, ...]
     top_level: tuple[ast.stmt, ...]
 
 
@@ -92,23 +96,26 @@ def screen(module: Module) -> Screened:
     found = hits(module.source.data)
     direct: list[FunctionInfo] = []
     passing: list[FunctionInfo] = []
+    rest: list[FunctionInfo] = []
     for info in module.top_level():
         start, end = module.extent(info.syntax)
         if found.both(start, end):
             direct.append(info)
         elif _any(found.kl, start, end):
             passing.append(info)
+        else:
+            rest.append(info)
     statements = _outside_definitions(module)
     inside = [module.extent(node) for node in statements]
     matters = any(_any(found.log_probability, *extent) for extent in inside) and any(
         _any(found.reference, *extent) for extent in inside
     )
-    return Screened(tuple(direct), tuple(passing), tuple(statements) if matters else ())
+    return Screened(tuple(direct), tuple(passing), tuple(rest), tuple(statements) if matters else ())
 
 
 def everything(module: Module) -> Screened:
     """All functions and the top level: what the screen is measured against."""
-    return Screened(tuple(module.top_level()), (), tuple(_outside_definitions(module)))
+    return Screened(tuple(module.top_level()), (), (), tuple(_outside_definitions(module)))
 
 
 def _outside_definitions(module: Module) -> list[ast.stmt]:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from klaudit.code.judge import findings
+from klaudit.code.judge import findings, setups
 from klaudit.code.modules import Program
 from klaudit.code.names import holder
+from klaudit.code.result import CodeResult
 from klaudit.code.roles import REFERENCE
 from klaudit.code.screen import hits, is_test, may_matter, screen
 from klaudit.readers.source import Source
@@ -104,3 +105,93 @@ def test_tests_are_known_by_their_path(path: str) -> None:
 @pytest.mark.parametrize("path", ["latest.py", "contest/a.py", "pkg/testimony.py", "attest_loss.py"])
 def test_others_are_not(path: str) -> None:
     assert not is_test(path)
+
+
+# code in which a function that names neither a log-probability nor a reference has its part in a penalty
+ELSEWHERE = {
+    "a caller with names of its own": """
+        class Actor:
+            def train(self, data):
+                every = max(1, len(data) // self.args.steps)
+                for batch in data:
+                    self.step(batch, every)
+
+            def step(self, batch, accumulation_steps):
+                k = self.model(batch).logp - batch.ref_logp
+                loss = (self.pg(batch) + self.args.beta * k) / accumulation_steps
+                loss.backward()
+    """,
+    "a caller that gives the coefficient": """
+        class Actor:
+            def train(self, batch):
+                self.loss(batch, self.model(batch), self.args.beta).backward()
+
+            def loss(self, batch, out, coef):
+                return self.pg(batch) + coef * (out.logp - batch.ref_logp).mean()
+    """,
+    "a caller that chooses": """
+        def train(batch, args):
+            objective(batch, model(batch), args.kind, args.beta).backward()
+
+        def objective(batch, out, kind, coef):
+            d = out.logp - batch.ref_logp
+            loss = pg(batch) + coef * (d if kind == "one" else 0.5 * d**2).mean()
+            return loss
+    """,
+    "a caller that adds what it is given": """
+        class Actor:
+            def train(self, batch):
+                loss = self.pg(batch) + self.args.beta * self.distance(batch).mean()
+                loss.backward()
+
+            def distance(self, batch):
+                return self.model(batch).logp - batch.ref_logp
+    """,
+    "two callers": """
+        def first(batch, args):
+            objective(batch, model(batch), args.first).backward()
+
+        def second(batch, args):
+            objective(batch, model(batch), args.second).backward()
+
+        def objective(batch, out, coef):
+            loss = pg(batch) + coef * (out.logp - batch.ref_logp).mean()
+            return loss
+    """,
+}
+
+
+@pytest.mark.parametrize("which", ELSEWHERE)
+def test_what_functions_without_the_words_add_is_seen(which: str) -> None:
+    one, other = (result_of(ELSEWHERE[which], prefilter=prefilter) for prefilter in (True, False))
+    assert _shown(one) == _shown(other)
+    assert {formula.placement for formula in one.formulas} == {"loss"}
+
+
+def _shown(result: CodeResult) -> list[tuple[object, ...]]:
+    return [
+        (formula.span, formula.symbol, formula.placement, formula.knobs, formula.chosen_by, formula.atoms, formula.sink)
+        for formula in result.formulas
+    ]
+
+
+def test_a_coefficient_is_called_what_the_caller_calls_it() -> None:
+    (formula,) = result_of(ELSEWHERE["a caller that gives the coefficient"]).formulas
+    assert [knob.name for knob in formula.knobs] == ["self.args.beta"]
+
+
+def test_a_log_ratio_that_tells_answers_apart_is_no_penalty() -> None:
+    """The loss of a reward model whose score is a log-ratio."""
+    code = """
+    import torch.nn.functional as F
+
+    class RewardModel:
+        def score(self, batch):
+            return batch["logp"] - batch["ref_logp"]
+
+        def update(self, batch):
+            loss = F.binary_cross_entropy(torch.sigmoid(self.beta * self.score(batch).sum(-1)), batch["correct"])
+            loss.backward()
+    """
+    for prefilter in (True, False):
+        assert setups(result_of(code, prefilter=prefilter)) == ()

@@ -5,17 +5,32 @@ from __future__ import annotations
 import check_prefilter
 import pytest
 
+from klaudit.code.screen import Screened
 from klaudit.scanner import Scanner
 from tests.fixture_cases import FOLDER
 
 
-def test_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    tree = str(FOLDER / "code-hand-written" / "input")
-    assert check_prefilter.main([tree]) == 0
-    assert capsys.readouterr().out == f"{tree}: 0 lost\n"
+INPUT = str(FOLDER / "code-hand-written" / "input")
+
+
+def test_nothing_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check_prefilter.main([INPUT]) == 0
+    assert capsys.readouterr().out == f"{INPUT}: 0 differences\n"
 
 
 def test_what_is_lost_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scanner, "may_matter", lambda self, path, data: False)
-    assert check_prefilter.main([str(FOLDER / "code-hand-written" / "input")]) == 1
-    assert "KLA303" in capsys.readouterr().out
+    assert check_prefilter.main([INPUT]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(": - " in line and "KLA303" in line for line in lines)
+    assert not any(": + " in line for line in lines)
+
+
+def test_what_only_the_prefilter_finds_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("klaudit.code.analyse.everything", lambda module: Screened((), (), (), ()))
+    assert check_prefilter.main([INPUT]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(": + " in line and "KLA303" in line for line in lines)
+    assert not any(": - " in line for line in lines)

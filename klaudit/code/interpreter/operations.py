@@ -182,6 +182,11 @@ def _cross_entropy(given: Given) -> Node:
     )
 
 
+def _classified(given: Given) -> Node:
+    """A loss that asks how well a value tells two classes apart: of a log-ratio, that of a reward model and no penalty."""
+    return given.make(Op.OPAQUE, text="loss")
+
+
 def _distance(bend: Meaning) -> Meaning:
     """A loss that is a function of a difference; the reduction is mean where none is given."""
 
@@ -307,6 +312,7 @@ OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(("log_softmax",), _softmaxed(Op.LOGSOFTMAX)),
     "logsumexp": _logsumexp,
     **dict.fromkeys(("cross_entropy", "nll_loss"), _cross_entropy),
+    **dict.fromkeys(("binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss"), _classified),
     "kl_div": _kl_div,
     "mse_loss": _distance(_powered(2.0)),
     "l1_loss": _distance(_unary(Op.ABS)),
