@@ -9,7 +9,6 @@ from klaudit.code.screen import Screened
 from klaudit.scanner import Scanner
 from tests.fixture_cases import FOLDER
 
-
 INPUT = str(FOLDER / "code-hand-written" / "input")
 
 
