@@ -65,12 +65,10 @@ _COEFFICIENT = _PENALTY_COEFFICIENT | vocabulary(
     """
 )
 _OBJECT_ROOTS = vocabulary("self cfg config args conf hparams params settings opt options flags hps cls")
-_AGGREGATION = vocabulary(
-    """
-    mean sum avg average agg aggregate aggregated aggregator reduce reduction reducer gather pad unpad split chunk cat
-    stack concat select slice nanmean nansum
-    """
+_AVERAGE = vocabulary(
+    "mean sum avg average agg aggregate aggregated aggregator reduce reduction reducer nanmean nansum"
 )
+_AGGREGATION = _AVERAGE | vocabulary("gather pad unpad split chunk cat stack concat select slice")
 _BAR_AGGREGATION = vocabulary("whiten normalize normalise std var kl penalty loss")
 
 
@@ -198,6 +196,12 @@ def is_aggregation(identifier: str) -> bool:
     """A function that averages, sums, gathers or cuts: linear in what it is given."""
     found = set(words(identifier))
     return not _AGGREGATION.isdisjoint(found) and _BAR_AGGREGATION.isdisjoint(found - {"loss"})
+
+
+@lru_cache(maxsize=8192)
+def is_average(identifier: str) -> bool:
+    """Of those, a function that averages or sums."""
+    return is_aggregation(identifier) and _has(identifier, _AVERAGE)
 
 
 @lru_cache(maxsize=8192)

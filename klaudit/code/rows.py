@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import Formula
-from klaudit.theory import FORWARD, Row, look_up
+from klaudit.theory import FORWARD, Row, cut, look_up
 
 
 def row_of(formula: Formula, what: Classification) -> Row:
     """The row of one variant; a row with verdict `unknown` where the table has none."""
     row = _whole_row_of(formula, what)
-    if what.only_where and row.verdict not in ("unknown", "no-gradient"):
-        elsewhere = "constant" if row.placement == "reward" else "0"
-        weight = f"{row.weight_text} where {what.only_where}, {elsewhere} elsewhere"
-        return Row(row.estimator, row.placement, row.gradient, None, weight, "neither KL", "biased")
-    return row
+    return cut(row, what.only_where) if what.only_where else row
 
 
 def _whole_row_of(formula: Formula, what: Classification) -> Row:

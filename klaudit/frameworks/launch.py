@@ -33,7 +33,8 @@ class Consumed(Struct, frozen=True):
     """What the code that a launch runs makes of one of its terms, where that is beyond doubt.
 
     `sign` is -1 where it drives the policy away from the reference.  `formula` is the expression or the call that leads to it, `text`
-    quotes that, `joined` is the sum with the rest of the loss or reward.
+    quotes that, `joined` is the sum with the rest of the loss or reward.  `live` is the range of d outside which a clamp is in force,
+    empty without one; `cut` where that ends so near the reference that what is left is another form.
     """
 
     estimator: EstimatorName
@@ -42,13 +43,17 @@ class Consumed(Struct, frozen=True):
     formula: Span
     joined: Span
     text: str
+    live: str = ""
+    cut: bool = False
 
     def told(self, placement: Placement) -> str:
         """`reaches kl_penalty() at algos.py:12 (k3) and enters the loss at actor.py:40`, with what is odd about it."""
         verb = "is " + ("subtracted from" if placement == "loss" else "added to") if self.sign < 0 else "enters"
         lost = " without gradient" if placement == "loss" and self.gradient == "none" else ""
         formula, joined = (f"{span.path}:{span.line}" for span in (self.formula, self.joined))
-        return f"reaches `{self.text}` at {formula} ({self.estimator}) and {verb} the {placement} at {joined}{lost}"
+        beyond = "no gradient" if placement == "loss" else "constant"
+        form = f"{self.estimator}, clamped: {beyond} outside {self.live}" if self.live else self.estimator
+        return f"reaches `{self.text}` at {formula} ({form}) and {verb} the {placement} at {joined}{lost}"
 
 
 class Code(Protocol):

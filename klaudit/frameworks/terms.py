@@ -11,7 +11,7 @@ from klaudit.frameworks.rules import Case, TermRule, Word
 from klaudit.frameworks.values import as_number, is_same_word
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import EstimatorName, Evidence, Gradient, Term, Unknown, Verdict
-from klaudit.theory import look_up
+from klaudit.theory import cut, look_up
 
 
 def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState | None:
@@ -33,6 +33,8 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
     if consumed is not None:
         amount = _turned(amount, coefficient, consumed)
         code_row = look_up(consumed.estimator, rule.placement, consumed.gradient)
+        if consumed.cut:
+            code_row = cut(code_row, consumed.live)
         if code_row != row:
             row, biased, estimator_name = code_row, "", consumed.estimator
         if word is None:

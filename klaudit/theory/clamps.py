@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from klaudit.model import EstimatorName, Placement
 from klaudit.theory.estimators import ESTIMATORS
+from klaudit.theory.table import Row
 from klaudit.theory.weights import ZERO, ScoreWeight
 
 Target: TypeAlias = Literal["value", "log-ratio", "exponent"]
@@ -47,7 +48,7 @@ class ClampedWeight(Struct, frozen=True):
         return tuple((low, high) for low, high, weight in self.pieces if weight.is_zero)
 
     def __str__(self) -> str:
-        return "; ".join(f"{weight} for {_range(low, high)}" for low, high, weight in self.pieces)
+        return "; ".join(f"{weight} for {range_text(low, high)}" for low, high, weight in self.pieces)
 
 
 def clamped(estimator: EstimatorName, placement: Placement, clamp: Clamp) -> ClampedWeight:
@@ -131,7 +132,17 @@ def _joined(pieces: list[tuple[float, float, ScoreWeight]]) -> ClampedWeight:
     return ClampedWeight(tuple(kept))
 
 
-def _range(low: float, high: float) -> str:
+def cut(row: Row, where: str) -> Row:
+    """A row of the table whose values or slopes a clamp near the reference leaves only in a range of d: then it descends neither KL."""
+    if row.verdict in ("unknown", "no-gradient"):
+        return row
+    elsewhere = "constant" if row.placement == "reward" else "0"
+    weight = f"{row.weight_text} where {where}, {elsewhere} elsewhere"
+    return Row(row.estimator, row.placement, row.gradient, None, weight, "neither KL", "biased")
+
+
+def range_text(low: float, high: float) -> str:
+    """`d < 3`, `-2.6 < d < 11`"""
     if math.isinf(low):
         return "all d" if math.isinf(high) else f"d < {high:.4g}"
     return f"d > {low:.4g}" if math.isinf(high) else f"{low:.4g} < d < {high:.4g}"

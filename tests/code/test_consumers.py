@@ -141,6 +141,59 @@ def test_what_is_not_beyond_doubt_changes_nothing(fork: Fork, path: str, old: st
     assert list(found) == ["KLA101"]
 
 
+K1 = "return logprob - ref_logprob\n"
+
+
+def told(setup: Setup) -> list[str]:
+    return [each.note for term in setup.terms for each in term.evidence if each.origin == "code"]
+
+
+@pytest.mark.parametrize(
+    ("clamp", "live"),
+    [
+        ("clamp(max=0.2)", "d < 0.2"),
+        ("clamp_max(0.2)", "d < 0.2"),
+        ("clamp_min(-1.5)", "d > -1.5"),
+        ("clamp(min=0)", "d > 0"),
+        ("clamp(-1, 1)", "-1 < d < 1"),
+    ],
+)
+def test_a_clamp_near_the_reference_is_another_form(fork: Fork, clamp: str, live: str) -> None:
+    setup, found = of(fork((ALGOS, K1, f"return (logprob - ref_logprob).{clamp}\n")), "reward.sh")
+    (reward,) = (term for term in setup.terms if term.placement == "reward")
+    assert (reward.estimator, reward.verdict) == ("k1", "biased")
+    assert reward.score_weight == f"d where {live}, constant elsewhere"
+    assert any(f"(k1, clamped: constant outside {live})" in note for note in told(setup))
+    assert any("overrules" in fact for fact in reward.facts)
+    assert list(found) == ["KLA104"]
+
+
+@pytest.mark.parametrize(("clamp", "live"), [("clamp(max=10)", "d < 10"), ("clamp(-20, 20)", "-20 < d < 20")])
+def test_a_clamp_far_from_the_reference_is_told(fork: Fork, clamp: str, live: str) -> None:
+    setup, found = of(fork((ALGOS, K1, f"return (logprob - ref_logprob).{clamp}\n")), "reward.sh")
+    assert setup.verdict == "unbiased"
+    assert any(f"(k1, clamped: constant outside {live})" in note for note in told(setup))
+    assert found == {}
+
+
+def test_what_a_clamp_does_to_a_gradient_is_told(fork: Fork) -> None:
+    setup, _ = of(fork(), "fsdp.sh")
+    assert any("(k3, clamped: no gradient outside -20 < d < 20)" in note for note in told(setup))
+    near = (ALGOS, "min=-20.0, max=20.0", "min=-0.5, max=0.5")
+    assert of(fork(near, below="again"), "again/scripts/fsdp.sh")[0].score_weight.endswith(
+        "where -0.5 < d < 0.5, 0 elsewhere)"
+    )
+
+
+def test_a_bound_on_the_average_is_no_clamp_of_tokens(fork: Fork) -> None:
+    """The mean over tokens estimates a KL: where it is bounded says nothing of a token's d."""
+    average = (ACTOR, "masked_mean(kld, mask)", "masked_mean(kld, mask).clamp(max=0.1)")
+    bare = (ALGOS, "torch.clamp(ref_logprob - logprob, min=-20.0, max=20.0)", "ref_logprob - logprob")
+    setup, _ = of(fork(average, bare), "fsdp.sh")
+    assert setup.terms[0].score_weight == "1 - exp(-d)"
+    assert told(setup) and not any("clamped" in note for note in told(setup))
+
+
 def test_two_formulas_that_differ_say_nothing(fork: Fork) -> None:
     both = "policy_loss + kl_loss * self.config.kl_loss_coef\n            else:\n                policy_loss = policy_loss - core_algos.kl_penalty("
     both += LOG_PROBS + ", kl_penalty=self.config.kl_loss_type).mean() * self.config.kl_loss_coef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.code.snippets import rules_of, told, used
+from tests.code.snippets import only, rules_of, told, used
 
 LOSS = """
 import torch
@@ -428,3 +428,37 @@ def test_what_is_no_penalty_is_not_reported(name: str) -> None:
 def test_a_coefficient_of_zero_is_no_finding() -> None:
     code = LOSS.replace("{kl}", IN_LOSS["k3"][0]).replace("beta=0.04", "beta=0.0")
     assert rules_of(code, notes=True) == []
+
+
+@pytest.mark.parametrize(
+    ("penalty", "estimator"),
+    [
+        ("masked_mean(logp - ref_logp, mask).clamp(max=10)", "k1"),
+        ("library.masked_mean((logp - ref_logp) ** 2, mask) / 2", "k2"),
+        ("torch.clamp(library.agg_loss(torch.exp(ref_logp - logp) - (ref_logp - logp) - 1), -10, 10)", "k3"),
+        ("library.unpad(torch.abs(logp - ref_logp)).clamp(max=10).mean()", "abs"),
+    ],
+)
+def test_an_average_of_a_library_below_a_clamp(penalty: str, estimator: str) -> None:
+    code = f"""
+    import torch
+    import library
+    from library import masked_mean
+
+    def policy_loss(pg, logp, ref_logp, mask, beta):
+        return pg.mean() + beta * {penalty}
+    """
+    assert only(code).what.estimator == estimator
+
+
+def test_a_ratio_of_a_library_average_is_of_the_sequence() -> None:
+    code = """
+    import torch
+    from library import masked_mean
+
+    def policy_loss(adv, logp, old_logp, ref_logp, mask, beta):
+        ratio = torch.exp(masked_mean(logp - old_logp, mask))
+        k3 = torch.exp(ref_logp - logp) - (ref_logp - logp) - 1
+        return -(ratio * adv).mean() + beta * (ratio * k3).mean()
+    """
+    assert only(code).what.ratio == "sequence"

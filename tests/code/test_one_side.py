@@ -39,6 +39,23 @@ def test_half_of_k1_is_biased_in_the_loss(kl: str) -> None:
     assert rules_of(LOSS.format(kl=kl)) == ["KLA105"]
 
 
+NEAR = [
+    ("torch.clamp(logp - ref_logp, max=0.5)", "d < 0.5"),
+    ("(logp - ref_logp).clamp_min(-1)", "d > -1"),
+    ("torch.clamp(logp - ref_logp, -1, 1)", "-1 < d < 1"),
+    ("torch.minimum(logp - ref_logp, torch.tensor(2.0))", "d < 2"),
+]
+
+
+@pytest.mark.parametrize(("kl", "live"), NEAR)
+def test_a_clamp_near_the_reference_is_biased(kl: str, live: str) -> None:
+    code = REWARD.format(kl=kl)
+    assert rules_of(code) == ["KLA104"]
+    (setup,) = setups(result_of(code))
+    assert (setup.verdict, setup.terms[0].score_weight) == ("biased", f"d where {live}, constant elsewhere")
+    assert rules_of(LOSS.format(kl=kl)) == ["KLA105"]
+
+
 @pytest.mark.parametrize(
     "kl",
     [

@@ -18,6 +18,7 @@ from klaudit.code.conditions import Constant
 from klaudit.code.consumers.guards import Ask
 from klaudit.code.consumers.imports import Imports, Place
 from klaudit.code.consumers.reach import Reach
+from klaudit.code.evaluation.limits import clamps_tokens, live_range
 from klaudit.code.result import Formula, Variant
 from klaudit.code.screen import is_test, may_matter
 from klaudit.code.ties import called, name_of, parts_of, under
@@ -26,11 +27,12 @@ from klaudit.frameworks.launch import Consumed, Launch
 from klaudit.frameworks.programs import Programs
 from klaudit.model import Placement, Span, Unknown, Value
 from klaudit.readers.source import Source, UnreadableError
+from klaudit.theory import range_text
 
 MAX_FILES = 40  # analysed in one package
 MAX_ANSWERS = 100  # kept of one question; launches ask the same with the same settings
 
-_Meaning = tuple[str, str, int]
+_Meaning = tuple[str, str, int, str]
 _Question = tuple[tuple[str, ...], Placement, str, str]
 
 
@@ -76,7 +78,7 @@ class TreeCode(Struct, frozen=True):
                 meanings.setdefault(meaning, (formula, variant))
         if len(meanings) != 1 or (len(self.entries) > 1 and len(found) > 1):
             return None  # of several programs and several formulas nobody knows which serves which
-        ((_, gradient, sign), (formula, variant)) = meanings.popitem()
+        ((_, gradient, sign, live), (formula, variant)) = meanings.popitem()
         place = formula.joined or formula.sink
         return Consumed(
             estimator=variant.what.estimator,
@@ -85,6 +87,8 @@ class TreeCode(Struct, frozen=True):
             formula=formula.span,
             joined=place,
             text=called(formula),
+            live=live,
+            cut=bool(variant.what.only_where),
         )
 
 
@@ -161,14 +165,23 @@ def _is_established(formula: Formula) -> bool:
 
 
 def _meaning(formula: Formula, variant: Variant) -> _Meaning | None:
-    """Estimator, gradient and sign, where the theory has a row for them."""
+    """Estimator, gradient, sign and the range that clamps leave, where the theory has a row for them."""
     what = variant.what
     if what.estimator == "unknown" or what.direction == "ref||pi" or what.truncated or what.probability_weighted:
         return None
     if what.ratio == "sequence" or (what.ratio == "detached" and formula.placement == "loss"):
         return None
     lost = formula.placement == "loss" and formula.detached
-    return what.estimator, "none" if lost else what.gradient, -1 if formula.has_wrong_sign(what) else 1
+    return what.estimator, "none" if lost else what.gradient, -1 if formula.has_wrong_sign(what) else 1, _live(variant)
+
+
+def _live(variant: Variant) -> str:
+    """The range of d outside which a clamp of single tokens is in force; empty without one."""
+    if variant.what.only_where or variant.node is None:
+        return variant.what.only_where
+    assignment = dict(variant.assignment)
+    live = live_range(variant.node, assignment) if clamps_tokens(variant.node, assignment) else None
+    return range_text(*(float(f"{bound:.3g}") for bound in live)) if live is not None else ""
 
 
 def _asked(formula: Formula, ask: Ask) -> Mapping[str, Constant]:

@@ -11,7 +11,6 @@ from klaudit.theory import ScoreWeight
 
 Ratio: TypeAlias = Literal["none", "attached", "detached", "sequence"]
 Direction: TypeAlias = Literal["pi||ref", "ref||pi", ""]
-Side: TypeAlias = Literal["d > 0", "d < 0", ""]
 
 
 class Limits(Struct, frozen=True):
@@ -35,7 +34,8 @@ class Classification(Struct, frozen=True):
     vocabulary, whose `direction` is given).  `gradient` says how it acts in a loss and `weight` is dk/dlog pi there per unit of scale,
     None where the theory's basis does not hold it.  `ratio`: a weight pi/pi_old in the formula, and whether gradient flows through it.
     `truncated`: that sum is over some entries only.  `probability_weighted`: the value scales with pi itself, as p * (log p - log q)
-    does.  `only_where`: a clamp makes it constant on the other side of d = 0, all of it.  `samples` are (d, value, slope).
+    does.  `only_where`: the range of d outside which a clamp makes it constant, where that ends near the reference.  `samples` are
+    (d, value, slope).
     """
 
     estimator: EstimatorName
@@ -47,6 +47,6 @@ class Classification(Struct, frozen=True):
     direction: Direction = ""
     truncated: bool = False
     probability_weighted: bool = False
-    only_where: Side = ""
+    only_where: str = ""
     samples: tuple[tuple[float, float, float], ...] = ()
     limits: Limits = Limits()

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from klaudit.code.conditions import Assignment
-from klaudit.code.evaluation.classification import Classification, Ratio, Side
-from klaudit.code.evaluation.dual import NotEvaluableError, Tokens, evaluate, taken_parts
+from klaudit.code.evaluation.classification import Classification, Ratio
+from klaudit.code.evaluation.dual import NotEvaluableError, Tokens, evaluate, is_average, is_linear_by_name, taken_parts
 from klaudit.code.evaluation.fitting import affine, is_constant, same, weight
-from klaudit.code.evaluation.limits import CLAMPS, limits
+from klaudit.code.evaluation.limits import clamps_tokens, limits, live_range
 from klaudit.code.evaluation.vocabulary import classify_vocabulary
 from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.model import EstimatorName, Gradient
-from klaudit.theory import ESTIMATORS
+from klaudit.theory import ESTIMATORS, range_text
 
 GRID = (-2.5, -1.8, -1.2, -0.7, -0.35, -0.1, 0.1, 0.35, 0.7, 1.2, 1.8, 2.5)
 _X, _OTHER_X = -1.7, -0.6  # log pi of the sampled token: what depends on it is no function of d
@@ -61,7 +61,7 @@ def _shape(node: Node, assignment: Assignment) -> object | None:
             part.live,
             part.vocabulary,
             part.axis,
-            part.text if part.op in _BY_TEXT else "",
+            part.text if part.op in _BY_TEXT else (is_linear_by_name(part), is_average(part)),
             *tuple(number.get(arg, -1) for arg in part.args),
         )
         for part in number
@@ -98,18 +98,20 @@ def _of_tokens(node: Node, assignment: Assignment) -> Classification | None:
     else:
         found = _of_slope(d, values, slopes, moved, moved_slopes)
     samples = tuple(zip(GRID, sampled.values, sampled.slopes, strict=True))
-    side = _only_side(sampled.clamped, node, assignment)
-    return replace(found, ratio=_ratio(node, assignment), only_where=side, samples=samples)
+    where = _only_where(sampled.clamped, node, assignment)
+    return replace(found, ratio=_ratio(node, assignment), only_where=where, samples=samples)
 
 
-def _only_side(clamped: Sequence[bool], node: Node, assignment: Assignment) -> Side:
-    """The side of d = 0 that clamps of single tokens leave; none of an average, which estimates a KL and is hardly ever below 0."""
-    parts = taken_parts(node, assignment) or frozenset()
-    if any(part.op in CLAMPS and any(inner.op is Op.REDUCE for inner in reachable([part])) for part in parts):
+def _only_where(clamped: Sequence[bool], node: Node, assignment: Assignment) -> str:
+    """The range of d that clamps of single tokens leave, where it ends within the grid: one side of d = 0, or less than the grid."""
+    if not any(clamped) or not clamps_tokens(node, assignment):
         return ""
     below = all(flag for x, flag in zip(GRID, clamped, strict=True) if x < 0)
     above = all(flag for x, flag in zip(GRID, clamped, strict=True) if x > 0)
-    return "" if below == above else "d > 0" if below else "d < 0"
+    if below or above:
+        return "" if below == above else range_text(0.0, math.inf) if below else range_text(-math.inf, 0.0)
+    live = live_range(node, assignment)
+    return range_text(*(float(f"{bound:.3g}") for bound in live)) if live is not None else ""
 
 
 def _of_value(
@@ -185,7 +187,7 @@ def _is_weight(node: Node) -> bool:
 
 def _averages_over_tokens(weight_node: Node, parts: frozenset[Node]) -> bool:
     """exp of a mean or sum over tokens of log pi - log pi_old."""
-    return any(inner.op is Op.REDUCE and inner.roles & OLD and inner in parts for inner in reachable([weight_node]))
+    return any(is_average(inner) and inner.roles & OLD and inner in parts for inner in reachable([weight_node]))
 
 
 def _has_live_weight(node: Node, assignment: Assignment) -> bool:

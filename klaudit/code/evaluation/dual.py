@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from klaudit.code import names
 from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.slopes import RULES, guarded
 from klaudit.code.graph import OVER_VOCABULARY, Node, Op
@@ -148,7 +149,7 @@ def _one(node: Node, args: list[Dual], points: Tokens | Vocabulary) -> Dual:
             [u + v for u, v in zip(first.slopes, other.slopes, strict=True)],
             _either(first, other),
         )
-    if op is Op.CHOICE or op is Op.STACK or op is Op.TOPK:
+    if op is Op.CHOICE or op is Op.STACK or op is Op.TOPK or is_linear_by_name(node):
         return first
     if op is Op.DETACH:
         return Dual(first.values, [0.0] * count, first.clamped)
@@ -165,6 +166,16 @@ def _one(node: Node, args: list[Dual], points: Tokens | Vocabulary) -> Dual:
     results = [guarded(rule, list(at), node) for at in zip(*pairs, strict=True)]
     clamped = first.clamped if len(args) == 1 else _either(first, *args[1:])
     return Dual([value for value, _ in results], [slope for _, slope in results], clamped)
+
+
+def is_linear_by_name(node: Node) -> bool:
+    """A call that was not followed and by its name averages, gathers or cuts the one tensor that it is given."""
+    return node.op is Op.OPAQUE and len(node.args) == 1 and not node.vocabulary and names.is_linear_call(node.text)
+
+
+def is_average(node: Node) -> bool:
+    """A mean or sum over tokens, or a call that its name says is one."""
+    return node.op is Op.REDUCE or (is_linear_by_name(node) and names.is_average(node.text.rpartition(".")[2]))
 
 
 def _either(first: Dual, *others: Dual) -> list[bool]:

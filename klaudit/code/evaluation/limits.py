@@ -6,7 +6,7 @@ import math
 
 from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.classification import Classification, Limits
-from klaudit.code.evaluation.dual import Tokens, evaluate, evaluate_all, taken_parts
+from klaudit.code.evaluation.dual import Tokens, evaluate, evaluate_all, is_average, taken_parts
 from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.theory import ESTIMATORS
@@ -23,7 +23,7 @@ def limits(found: Classification, node: Node, assignment: Assignment) -> Limits:
     clamped = any(part.op in CLAMPS for part in parts)
     unbounded, after = _exponentials(node, parts, assignment)
     return Limits(
-        live=_live_range(node, assignment) if clamped else None,
+        live=live_range(node, assignment) if clamped else None,
         unbounded_exp=unbounded,
         clamp_after_exp=after,
         sign_flips=clamped and _sign_flips(found, node, assignment),
@@ -46,7 +46,13 @@ def _is_of_a_ratio(node: Node) -> bool:
     return bool(node.roles & REFERENCE and node.roles & (POLICY | OLD))
 
 
-def _live_range(node: Node, assignment: Assignment) -> tuple[float, float] | None:
+def clamps_tokens(node: Node, assignment: Assignment) -> bool:
+    """Clamps bound single tokens, and no average, which estimates a KL and is hardly ever below 0."""
+    clamps = [part for part in taken_parts(node, assignment) or () if part.op in CLAMPS]
+    return bool(clamps) and not any(map(is_average, reachable(clamps)))
+
+
+def live_range(node: Node, assignment: Assignment) -> tuple[float, float] | None:
     """The range of d around 0 where no clamp is in force, to three digits."""
     low, high = (_edge(node, assignment, sign) for sign in (-1.0, 1.0))
     return None if math.isinf(low) and math.isinf(high) else (low, high)
