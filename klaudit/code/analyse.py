@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import sys
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 
@@ -119,7 +120,7 @@ class _Analysis:
         self.functions_run += 1
         called = info is not None and _is_called(info, self.program.main)
         found = formulas(interpreter, targets(interpreter, frame), info, called=called)
-        line = info.syntax.lineno if info is not None else 0
+        line = info.syntax.lineno if info is not None else sys.maxsize  # a function tells more than the top level
         self.found += [(line, formula) for formula in found]
         if info is not None and any(_is_left_open(formula) for formula in found):
             self.left_open.add(info.name)

@@ -96,7 +96,7 @@ class Formula(Struct, frozen=True):
     is_sampled: bool = (
         True  # its log-probabilities are known to be those of sampled tokens, not of the whole vocabulary
     )
-    is_own: bool = True  # it is written in the function that this is said of, not in one that it calls
+    is_own: bool = True  # it, or the call that leads to it, stands in the function that this is said of, not in one that it calls
     only_calls: bool = False  # both the formula and the sum that it joins stand in functions that this one calls
     judged_elsewhere: bool = False  # it joins the loss or reward in another file, whose own analysis says so
 

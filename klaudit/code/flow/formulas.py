@@ -101,7 +101,7 @@ def _formula(
         kl_div=_kl_div(machine, node),
         is_sampled=_is_sampled(node, passage),
         judged_elsewhere=home.module != program.main.index and _joins_elsewhere(program, passage, call),
-        is_own=_is_within(program, extent, home),
+        is_own=_is_within(program, extent, anchor),
         only_calls=not _is_within(program, extent, home)
         and not _is_within(program, extent, joined)
         and not _has_literal(call),
@@ -110,10 +110,15 @@ def _formula(
 
 
 def _joins_elsewhere(program: Program, passage: Passage, call: Site | None) -> bool:
-    """The sum with the rest of the loss or reward stands in another file, and the call from here does not choose by a literal."""
+    """The sum with the rest of the loss or reward stands in another file, which the formula does not reach through this one.
+
+    Nor does the call from here choose by a literal.
+    """
     if passage.joined_at is None or passage.joined_at.module == program.main.index:
         return False
-    return not _has_literal(call)
+    way = passage.path  # from the sink down to the formula
+    below = way[way.index(passage.joined_at) :] if passage.joined_at in way else ()
+    return not any(site.module == program.main.index for site in below) and not _has_literal(call)
 
 
 def _has_literal(call: Site | None) -> bool:
