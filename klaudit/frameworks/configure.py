@@ -94,6 +94,15 @@ class Configurer:
             match.framework, match.trainer, None, kind, source.path, "", span, symbol, (), configuration, (), version
         )
 
+    def completed(self, launch: Launch, item: ConfigObject) -> Launch | None:
+        """A launch by what code adds to a config object that it is given: what else that holds is unknown.
+
+        None inside the framework's own source, whose programs complete the config of every launch that starts them.
+        """
+        if self._detector.is_source(launch.framework, item.span.path):
+            return None
+        return replace(launch, configuration=Unseen(launch.configuration, f"what {item.name} holds", item.span))
+
     def of_file(self, match: FileMatch, document: TreeDocument) -> Launch | None:
         """A config file that is a set-up of its own; None where its values say that it is not."""
         source = document.source

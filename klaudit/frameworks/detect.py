@@ -51,6 +51,18 @@ class Detector:
             self._nearest[key] = max(nearness)[2] if nearness else None
         return self._nearest[key]
 
+    def vendored_folders(self, framework: Framework, root: str) -> tuple[str, ...]:
+        """The packages of a framework's own source below the folder that holds it."""
+        tops = dict.fromkeys(marker.partition("/")[0] for marker in framework.vendored.markers)
+        return tuple(posixpath.join(root, top) for top in tops)
+
+    def is_source(self, framework: Framework, path: str) -> bool:
+        """Whether a file is part of the framework's own source in the tree."""
+        root = self.vendored_root(framework, path)
+        return root is not None and path.startswith(
+            tuple(f"{each}/" for each in self.vendored_folders(framework, root))
+        )
+
     def _detect(self, framework: Framework, folder: str) -> FrameworkVersion:
         root = self.vendored_root(framework, posixpath.join(folder, "x"))
         if root is not None:

@@ -260,7 +260,11 @@ class Gatherer:
             settings = typed(item.settings) if item.kind == "overrides" else item.settings
             names = frozenset(setting.name.lstrip("+~") for setting in settings)
             for match in self._best(self._index.naming(names), source.path)[:1]:
-                gathered.launches.append(self._configurer.of_overrides(match, settings, item.span, source, item.symbol))
+                launch = self._configurer.of_overrides(match, settings, item.span, source, item.symbol)
+                if item.given:
+                    launch = self._configurer.completed(launch, item)
+                if launch is not None:
+                    gathered.launches.append(launch)
 
     def _base(self, item: ConfigObject, document: PythonDocument) -> Lineage | None:
         for base in item.bases:

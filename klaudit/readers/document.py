@@ -179,6 +179,7 @@ class ConfigObject(Struct, frozen=True):
     - `call`: `GRPOConfig(beta=0.04, **common)`; `symbol` is the callee's qualified name (`trl.GRPOConfig`), as imports make it.
     - `class`: a class body with field defaults; `symbol` is the class name, `bases` the qualified names it derives from.
     - `assignments`: `cfg.trainer.algorithm.use_kl_loss = False` grouped by root name; setting names are dotted, without the root.
+      `given`: the root is a parameter, so that what else the object holds was set elsewhere.
     - `dict`: a dict literal or dict(...); nested keys dotted.
     - `overrides`: a list of `"a.b=c"` strings (Hydra compose, OmegaConf.from_dotlist, sys.argv).
     - `arguments`: `add_argument("--flag", default=...)` of one parser; setting names are the flags without leading dashes.
@@ -202,6 +203,7 @@ class ConfigObject(Struct, frozen=True):
     arguments: tuple[Argument | FieldSpec | ArgumentSpec | Word, ...] = ()
     scope: str = ""
     forced: tuple[Setting, ...] = ()
+    given: bool = False
 
 
 class PythonDocument(Struct, frozen=True):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
-from klaudit.model import Term
+from klaudit.model import Setup, Term
 
 _CALL = "from trl import GRPOConfig\n"
 
@@ -83,3 +84,56 @@ def test_what_is_deleted_may_be_added_again(tmp_path: Path, overrides: str, acti
     (tmp_path / "a.sh").write_text(command + overrides.format(name) + "\n", encoding="utf-8")
     (setup,) = scan([str(tmp_path)], Options(jobs=1)).setups
     assert any(term.active for term in setup.terms) is active
+
+
+COMPLETED = """
+    import ray
+
+    @ray.remote
+    class TaskRunner:
+        def run(self, config):
+            if config.algorithm.kl_ctrl.kl_coef == 0:
+                config.actor_rollout_ref.actor.use_kl_loss = False
+                config.algorithm.use_kl_in_reward = {in_reward}
+            train(config)
+"""
+
+
+def _trees(tmp_path: Path, path: str, code: str) -> tuple[Setup, ...]:
+    source = tmp_path / "verl" / "trainer"
+    (source / "ppo").mkdir(parents=True)
+    (source / "ppo" / "core_algos.py").write_text("", encoding="utf-8")
+    target = tmp_path / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(textwrap.dedent(code), encoding="utf-8")
+    return tuple(each for each in scan([str(tmp_path)], Options(jobs=1)).setups if each.path == path)
+
+
+@pytest.mark.parametrize("path", ["verl/trainer/main_ppo.py", "verl/trainer/ours/main.py"])
+def test_what_a_framework_does_to_a_config_it_is_given_is_no_set_up(tmp_path: Path, path: str) -> None:
+    """Every launch brings its own config, which the program completes."""
+    assert _trees(tmp_path, path, COMPLETED.format(in_reward=True)) == ()
+
+
+def test_what_a_program_adds_to_a_config_it_is_given_counts_and_nothing_else(tmp_path: Path) -> None:
+    (setup,) = _trees(tmp_path, "train.py", COMPLETED.format(in_reward=True))
+    terms = {term.placement: term for term in setup.terms}
+    assert terms["reward"].coefficient is None  # the framework's default is not what the config holds
+    assert terms["reward"].estimator == "unknown"
+
+
+def test_a_config_built_from_nothing_is_a_set_up(tmp_path: Path) -> None:
+    code = """
+    from omegaconf import OmegaConf
+
+    def config():
+        config = OmegaConf.create()
+        config.actor_rollout_ref.actor.use_kl_loss = True
+        config.actor_rollout_ref.actor.kl_loss_type = "low_var_kl"
+        config.actor_rollout_ref.actor.kl_loss_coef = 0.01
+        return config
+    """
+    for path in ("train.py", "verl/trainer/demo.py"):
+        (setup,) = _trees(tmp_path / path.replace("/", "-"), path, code)
+        (loss,) = (term for term in setup.terms if term.placement == "loss")
+        assert (loss.estimator, loss.coefficient, loss.active) == ("k3", 0.01, True)

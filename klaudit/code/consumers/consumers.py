@@ -226,9 +226,7 @@ class Consumers:
         if root is None:
             return None
         entries = self._entries(launch, program, root)
-        folders = dict.fromkeys(
-            posixpath.join(root, marker.partition("/")[0]) for marker in launch.framework.vendored.markers
-        )
+        folders = dict.fromkeys(self._detector.vendored_folders(launch.framework, root))
         folders |= dict.fromkeys(map(posixpath.dirname, entries))
         key = (*filter(None, folders), *entries)
         if key not in self._packages:

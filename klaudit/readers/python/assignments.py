@@ -46,9 +46,10 @@ class AssignmentReader:
         for change, binding, settings in self._groups.values():
             at = Place(change.scope, change.block, position_of(change.node))
             symbol = next(self._kind_of(change.root, at, binding), change.root)
-            span = settings[0].span
+            span, scope = settings[0].span, change.scope.name
+            given = binding is not None and isinstance(binding.node, ast.arg)
             self.objects.append(
-                ConfigObject("assignments", symbol, tuple(settings), span, change.root, scope=change.scope.name)
+                ConfigObject("assignments", symbol, tuple(settings), span, change.root, scope=scope, given=given)
             )
 
     def _attach(self, change: Change) -> None:
