@@ -97,6 +97,8 @@ def _gradient_rule(formula: Formula, what: Classification) -> str:
     """The rule for what a variant descends; empty where that is right, not known, or another rule's business."""
     if what.probability_weighted:
         return "KLA306" if formula.is_sampled else ""
+    if what.truncated:
+        return "KLA104" if formula.placement == "reward" or what.gradient == "score" else "KLA105"
     if what.direction == "ref||pi":
         return "" if formula.kl_div else "KLA105" if formula.placement == "loss" else "KLA104"
     if what.only_where and what.estimator == "k1":

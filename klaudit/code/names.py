@@ -91,6 +91,13 @@ def is_log_probability(identifier: str) -> bool:
     return ("log", "softmax") in pairs or any(first == "log" and second in _AFTER_LOG for first, second in pairs)
 
 
+@lru_cache(maxsize=8192)
+def is_of_top_entries(identifier: str) -> bool:
+    """`topk_indices`, `top_k_logps`: of the likeliest entries of the vocabulary only."""
+    found = words(identifier)
+    return "topk" in found or ("top", "k") in itertools.pairwise(found)
+
+
 def is_logits(identifier: str) -> bool:
     return _has(identifier, frozenset({"logits", "logit"}))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import Formula
-from klaudit.theory import FORWARD, Row, cut, look_up
+from klaudit.theory import FORWARD, REVERSE, Row, cut, look_up
 
 
 def row_of(formula: Formula, what: Classification) -> Row:
@@ -13,7 +13,22 @@ def row_of(formula: Formula, what: Classification) -> Row:
     return cut(row, what.only_where) if what.only_where else row
 
 
+def _truncated(formula: Formula, what: Classification) -> Row:
+    """A sum over the likeliest entries: its slope lacks the tail's, and unless renormalised it pushes mass out of the top even at d = 0."""
+    if formula.placement == "loss" and (formula.detached or what.gradient == "none"):
+        return look_up("unknown", "loss", "none")
+    is_reverse = what.direction == "pi||ref"
+    terms = "pi*(log pi - log ref)" if is_reverse else "ref*(log ref - log pi)"
+    weight = f"sum over the top-k entries of the vocabulary of {terms}"
+    descends = f"{REVERSE if is_reverse else FORWARD} without the tail of the vocabulary"
+    if formula.placement == "reward":
+        return Row("unknown", "reward", "score", None, weight, descends, "biased")
+    return Row("unknown", "loss", what.gradient, None, weight, descends, "biased")
+
+
 def _whole_row_of(formula: Formula, what: Classification) -> Row:
+    if what.truncated:
+        return _truncated(formula, what)
     if formula.placement == "reward" or what.gradient == "score":
         return look_up(what.estimator, "reward", "score")
     if what.direction == "ref||pi":

@@ -136,7 +136,7 @@ def _facts(formula: Formula) -> tuple[str, ...]:
     if formula.through_unknown:
         return (f"passes through {shown(formula.through_unknown)}(), whose code is not in the tree",)
     if any(variant.what.truncated for variant in formula.variants):
-        return ("a sum over some entries of the vocabulary, which no row of the theory covers",)
+        return ("a sum over the top-k entries of the vocabulary: biased by the tail that is left out",)
     return tuple(
         f"{estimator(variant.what)} when {shown(variant.when)}" for variant in formula.variants if variant.when
     )

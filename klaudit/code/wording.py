@@ -39,7 +39,7 @@ def _listed(words: list[str]) -> str:
 def estimator(what: Classification) -> str:
     if what.direction:
         divergence = REVERSE if what.direction == "pi||ref" else FORWARD
-        return f"{divergence} over some entries of the vocabulary" if what.truncated else divergence
+        return f"{divergence} truncated to the top-k entries of the vocabulary" if what.truncated else divergence
     return "a formula" if what.estimator == "unknown" else what.estimator
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.code.snippets import findings_of, only, rules_of
+from klaudit.code.judge import setups
+from tests.code.snippets import findings_of, only, result_of, rules_of
 
 LOSS = """
 import torch
@@ -85,9 +86,76 @@ TOP = [
 
 @pytest.mark.parametrize("picked", TOP)
 def test_over_the_likeliest_entries(picked: str) -> None:
-    formula = only(LOSS.replace("{kl}", f"{picked}\n        kl = (top.exp() * (top - log_q.gather(-1, at))).sum(-1)"))
-    what = formula.what
-    assert (what.estimator, what.direction, what.truncated) == ("unknown", "pi||ref", True)
+    code = LOSS.replace("{kl}", f"{picked}\n        kl = (top.exp() * (top - log_q.gather(-1, at))).sum(-1)")
+    _is_truncated(code, "pi||ref", "KLA105")
+
+
+# the text in place of {kl} -> the direction
+TRUNCATED: dict[str, tuple[str, str]] = {
+    "renormalised": (
+        "at = logits.topk(20, -1).indices\n        p = logits.gather(-1, at).log_softmax(-1)\n"
+        "        q = ref_logits.gather(-1, at).log_softmax(-1)\n        kl = (p.exp() * (p - q)).sum(-1)",
+        "pi||ref",
+    ),
+    "the entries of the reference": (
+        "top, at = log_q.topk(20, -1)\n        p = log_p.gather(-1, at)\n        kl = (p.exp() * (p - top)).sum(-1)",
+        "pi||ref",
+    ),
+    "the other direction": (
+        "top, at = log_q.topk(20, -1)\n        kl = (top.exp() * (top - log_p.gather(-1, at))).sum(-1)",
+        "ref||pi",
+    ),
+    "indices of a batch": (
+        "at = batch['topk_indices']\n        p = log_p.gather(-1, at)\n"
+        "        kl = (p.exp() * (p - log_q.gather(-1, at))).sum(-1)",
+        "pi||ref",
+    ),
+    "log-probabilities of a batch": (
+        "p = log_p.gather(-1, batch['top_k_ids'])\n        kl = (p.exp() * (p - batch['ref_topk_logprobs'])).sum(-1)",
+        "pi||ref",
+    ),
+    "kl_div": (
+        "top, at = log_p.topk(20, -1)\n"
+        "        kl = F.kl_div(log_q.gather(-1, at), top, log_target=True, reduction='none').sum(-1)",
+        "pi||ref",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", TRUNCATED)
+def test_a_truncated_sum_is_never_the_full_one(which: str) -> None:
+    text, direction = TRUNCATED[which]
+    _is_truncated(LOSS.replace("{kl}", text), direction, "KLA105")
+
+
+def test_a_truncated_sum_in_the_reward() -> None:
+    code = """
+    def shaped_rewards(self, batch, rewards):
+        log_p = self.model(batch["ids"]).logits.log_softmax(-1).detach()
+        log_q = self.ref_model(batch["ids"]).logits.log_softmax(-1)
+        top, at = log_p.topk(20, -1)
+        return rewards - self.beta * (top.exp() * (top - log_q.gather(-1, at))).sum(-1)
+    """
+    _is_truncated(code, "pi||ref", "KLA104")
+
+
+def _is_truncated(code: str, direction: str, rule: str) -> None:
+    what = only(code).what
+    assert (what.estimator, what.direction, what.truncated) == ("unknown", direction, True)
+    (setup,) = setups(result_of(code))
+    (term,) = (each for each in setup.terms if each.active is not False)
+    assert (term.estimator, term.verdict, setup.verdict) == ("unknown", "biased", "biased")
+    assert term.score_weight.startswith("sum over the top-k entries of the vocabulary of")
+    assert any("biased by the tail" in fact for fact in term.facts)
+    (finding,) = (each for each in findings_of(code) if each.rule == rule)
+    assert "truncated to the top-k entries of the vocabulary" in finding.message
+    assert "without the tail of the vocabulary" in finding.message
+
+
+def test_the_whole_vocabulary_sorted_by_the_way_is_the_full_sum() -> None:
+    """Top-k taken for the logs beside it changes nothing."""
+    code = LOSS.replace("{kl}", "shown = log_p.topk(5, -1)\n        kl = (log_p.exp() * (log_p - log_q)).sum(-1)")
+    assert (only(code).what.estimator, only(code).what.truncated) == ("full", False)
 
 
 MISTAKES: dict[str, tuple[str, str]] = {

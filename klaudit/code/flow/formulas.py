@@ -101,7 +101,7 @@ def _formula(
         kl_div=_kl_div(machine, node),
         is_sampled=_is_sampled(node, passage),
         judged_elsewhere=home.module != program.main.index and _joins_elsewhere(program, passage, call),
-        is_own=_is_within(program, extent, anchor),
+        is_own=bool(symbol) and _is_within(program, extent, anchor),
         only_calls=not _is_within(program, extent, home)
         and not _is_within(program, extent, joined)
         and not _has_literal(call),

@@ -70,7 +70,10 @@ def _compares(parts: Iterable[Node]) -> bool:
 
 
 def _kind(what: Classification) -> tuple[object, ...]:
-    return what.estimator, what.gradient, what.scale > 0, what.ratio, what.direction, what.probability_weighted
+    return (
+        *(what.estimator, what.gradient, what.scale > 0, what.ratio),
+        *(what.direction, what.truncated, what.probability_weighted, what.only_where),
+    )
 
 
 def _is_default(assignment: Assignment, defaults: dict[str, Constant]) -> bool:

@@ -127,7 +127,11 @@ class Machine:
             if names.holder(name) == FOREIGN:
                 role = FOREIGN  # a preference pair or a teacher, whatever computed it
             reason = path.reason or f"named {name}"
-            return graph.atom(role, path.text, reason, site, live=not path.detached, vocabulary=vocabulary)
+            top = names.is_of_top_entries(name)
+            atom = graph.atom(role, path.text, reason, site, live=not path.detached, vocabulary=vocabulary or top)
+            if not top:
+                return atom
+            return graph.make(Op.TOPK, (atom if vocabulary else graph.make(Op.LOGSOFTMAX, (atom,), site),), site)
         if names.is_bare_reference(name):
             return graph.atom(REFERENCE, path.text, path.reason or f"named {name}", site, live=False)
         if isinstance(path.default, Node) and path.default.op is Op.NUMBER:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.graph import READ_OUT, Graph, Node, Op, Site, reachable
-from klaudit.code.values import Arguments, Literal, Value
+from klaudit.code.values import Arguments, Literal, Path, Value
 
 SAMPLED_TOKENS = "log-probability of the sampled tokens"
 
@@ -145,7 +145,7 @@ def _gathered(given: Given) -> Node:
     """Picking the sampled token's entry out of the vocabulary."""
     tensor = given.tensor
     index = given.arguments.get(1, "index", "indices")
-    if isinstance(index, Node) and index.op is Op.TOPK and tensor.vocabulary:
+    if tensor.vocabulary and _are_top_entries(index):
         return given.make(Op.TOPK)
     if tensor.op is Op.LOGSOFTMAX:
         return token_log_probability(given.graph, tensor.args[0], given.site)
@@ -156,6 +156,13 @@ def _gathered(given: Given) -> Node:
         given.graph.from_log_of_softmax[atom] = tensor.site or given.site
         return atom
     return given.make(Op.OPAQUE, text="gather") if tensor.vocabulary else tensor
+
+
+def _are_top_entries(index: Value | None) -> bool:
+    """Indices of the likeliest entries: picked here, or called so."""
+    if isinstance(index, Path):
+        return names.is_of_top_entries(index.name)
+    return isinstance(index, Node) and index.op is Op.TOPK
 
 
 def _softmax_below(node: Node) -> Node | None:
