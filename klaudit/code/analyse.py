@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 import sys
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
+from itertools import islice
 
 from klaudit.code.flow.formulas import formulas
 from klaudit.code.flow.sinks import parts, targets
@@ -24,6 +26,8 @@ MAX_ROOTS = 2_000  # functions of one file that are read from their own paramete
 MAX_FUNCTIONS = 400  # run in one file, nested ones included
 MAX_STEPS_A_FILE = 60_000  # expressions evaluated for all of them; the largest trainers take 9,000
 LEAST_STEPS = 1_500  # what a function gets after others have used that up
+
+_CALLED = re.compile(rb"[\w\x80-\xff]+(?=\()")  # names before an opening bracket
 
 
 def analyse(
@@ -52,8 +56,8 @@ class _Analysis:
         self.mailbox: dict[str, Node] = {}
         self.found: list[tuple[int, Formula]] = []  # with the line of the function
         self.problems: list[Problem] = []
-        self.producers: set[str] = set()  # functions that give a KL
-        self.left_open: set[str] = set()  # functions whose parameters decide what a KL is or how much it counts
+        self.producers: set[bytes] = set()  # functions that give a KL
+        self.left_open: set[bytes] = set()  # functions whose parameters decide what a KL is or how much it counts
         self.functions_run = 0
         self.steps_left = MAX_STEPS_A_FILE
 
@@ -76,9 +80,9 @@ class _Analysis:
         for info in screened.passing[: MAX_ROOTS - len(direct)]:
             if self._calls_what_matters(info) or self._passes_on(info):
                 self._function(info)
-        for info in screened.rest if self.producers or self.left_open else ():
-            if self._calls_what_matters(info):
-                self._function(info)
+        callers = filter(self._calls_what_matters, screened.rest if self.producers or self.left_open else ())
+        for info in islice(callers, max(MAX_ROOTS - len(direct) - len(screened.passing), 0)):
+            self._function(info)
         found = [formula for _, formula in sorted(self.found, key=lambda item: item[0])]
         return CodeResult(module.source.path, tuple(_distinct(found)), tuple(self.problems))
 
@@ -123,16 +127,16 @@ class _Analysis:
         line = info.syntax.lineno if info is not None else sys.maxsize  # a function tells more than the top level
         self.found += [(line, formula) for formula in found]
         if info is not None and any(_is_left_open(formula) for formula in found):
-            self.left_open.add(info.name)
+            self.left_open.add(_encoded(info.name))
         if info is not None and any(
             node.bears_kl for _, value, _ in frame.returns for _, node in parts(interpreter, value)
         ):
-            self.producers.add(info.name)
+            self.producers.add(_encoded(info.name))
 
     def _calls_what_matters(self, info: FunctionInfo) -> bool:
         """A call of a function of the file that gives a KL, or leaves to its caller what becomes of one."""
-        body = _body(info)
-        return any(f"{name}(".encode() in body for name in self.producers | self.left_open)
+        called = set(_CALLED.findall(_body(info)))
+        return not called.isdisjoint(self.producers) or not called.isdisjoint(self.left_open)
 
     def _passes_on(self, info: FunctionInfo) -> bool:
         """A function that names no log-probability, but reads a KL that another function stored, or calls one of another file."""
@@ -159,7 +163,11 @@ def _body(info: FunctionInfo) -> bytes:
 def _reads(keys: Set[str], info: FunctionInfo) -> bool:
     """The function may take something out of an object or a batch by one of the names."""
     body = _body(info) if keys else b""
-    return any(mark + key.encode("utf-8", "surrogatepass") in body for key in keys for mark in (b".", b"'", b'"'))
+    return any(mark + _encoded(key) in body for key in keys for mark in (b".", b"'", b'"'))
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
 
 
 def _distinct(found: list[Formula]) -> list[Formula]:

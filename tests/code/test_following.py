@@ -479,7 +479,6 @@ def test_a_property_of_an_object_is_no_number(decorator: str) -> None:
     assert [knob.name for knob in formula.knobs] == ["Controller(...).kl_coeff"]
 
 
-
 def test_a_test_by_another_name_is_followed() -> None:
     code = """
         import torch
@@ -524,3 +523,67 @@ def test_what_torch_says_of_itself_may_be_nothing() -> None:
                 return (policy_loss + 0.1 * kl).mean()
         """
     assert rules_of(code) == ["KLA101"]
+
+
+ESTIMATORS = """
+def approx_kl(log_probs, ref_log_probs):
+    return log_probs - ref_log_probs
+"""
+SHAPING = """
+def shaped_rewards(kl, scores, coef):
+    rewards = scores - coef * kl
+    return rewards
+"""
+
+
+def test_what_passes_through_a_file_on_its_way_is_judged_there() -> None:
+    """The estimator of one file joins the reward in another: only the file that calls both knows."""
+    code = """
+    from estimators import approx_kl
+    from shaping import shaped_rewards
+
+    def advantages_and_returns(args, batch):
+        kl = approx_kl(batch["log_probs"], batch["ref_log_probs"])
+        rewards = shaped_rewards(kl, batch["scores"], args.kl_coef)
+        return rewards
+    """
+    formula = only(code, {"estimators.py": ESTIMATORS, "shaping.py": SHAPING})
+    assert (formula.placement, formula.judged_elsewhere) == ("reward", False)
+    assert [knob.name for knob in formula.knobs] == ["args.kl_coef"]
+
+
+def test_what_another_file_does_by_itself_is_judged_there() -> None:
+    both = (
+        ESTIMATORS
+        + SHAPING
+        + (
+            "\ndef reward_of(batch, coef):\n"
+            "    return shaped_rewards(approx_kl(batch['log_probs'], batch['ref_log_probs']), batch['scores'], coef)\n"
+        )
+    )
+    code = """
+    from library import reward_of
+
+    def kl_rewards(args, batch):
+        return reward_of(batch, args.kl_coef)
+    """
+    assert all(formula.judged_elsewhere for formula in used(code, {"library.py": both}))
+    assert [formula.judged_elsewhere for formula in used(both)] == [False]
+
+
+def test_a_formula_is_told_of_the_function_that_it_stands_in() -> None:
+    """Not of the one that calls this, wherever that stands, nor of the top level."""
+    inner = """
+    def policy_loss(logp, ref_logp, pg, args):
+        loss = pg + args.beta * (logp - ref_logp).mean()
+        return loss
+    """
+    outer = """
+    def outer(batch, ref_logp, args):
+        policy_loss(batch["logp"], ref_logp, batch["pg"], args).backward()
+    """
+    top = """
+    policy_loss(model(x).logp, ref_logp, pg, settings).backward()
+    """
+    for code in (inner + outer, outer + inner, inner + outer + top):
+        assert [formula.symbol for formula in used(code)] == ["policy_loss"]

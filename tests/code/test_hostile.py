@@ -171,6 +171,15 @@ def test_grammar_of_any_version(name: str) -> None:
     assert rules_of(NEWER[name] + GOOD) == ["KLA101"]
 
 
+def test_thousands_of_functions_that_call_those_that_matter() -> None:
+    count = 3_000
+    functions = "".join(
+        f"def f{at}(logp, ref_logp, c):\n    return c * (logp - ref_logp)\ndef g{at}(x):\n    return f{at}(x, x, x)\n"
+        for at in range(count)
+    )
+    _timed(functions.encode())
+
+
 def test_thousands_of_functions_that_call_each_other() -> None:
     count = 15_000
     functions = "".join(
