@@ -18,6 +18,7 @@ Assignment: TypeAlias = Mapping[str, Constant]
 
 OTHER = "<other>"  # stands for every value that no test names
 MAX_ASSIGNMENTS = 96
+MAX_PARTS = 4_000  # of a condition that is kept; those of real trainers have below 3,500, and nearly all below 60
 
 _TEXT_METHODS = {
     "lower": str.lower, "upper": str.upper, "strip": str.strip, "rstrip": str.rstrip, "lstrip": str.lstrip,
@@ -26,7 +27,7 @@ _TEXT_METHODS = {
 TEXT_METHODS = frozenset(_TEXT_METHODS)
 
 
-class Subject(Struct, frozen=True):
+class Subject(Struct, frozen=True, cache_hash=True):
     """A value that is not known here, by its path, and what string methods were applied to it since."""
 
     text: str
@@ -44,7 +45,7 @@ class Subject(Struct, frozen=True):
         return Subject(self.text, (*self.steps, (method, arguments)))
 
 
-class Condition(Struct, frozen=True):
+class Condition(Struct, frozen=True, cache_hash=True):
     """True, false or open (None) under an assignment."""
 
     def holds(self, assignment: Assignment) -> bool | None:
@@ -54,7 +55,7 @@ class Condition(Struct, frozen=True):
         return ()
 
 
-class OneOf(Condition, frozen=True):
+class OneOf(Condition, frozen=True, cache_hash=True):
     """The subject equals one of the values."""
 
     subject: Subject
@@ -74,7 +75,7 @@ class OneOf(Condition, frozen=True):
         )
 
 
-class Affix(Condition, frozen=True):
+class Affix(Condition, frozen=True, cache_hash=True):
     """The subject starts or ends with a text."""
 
     subject: Subject
@@ -93,7 +94,7 @@ class Affix(Condition, frozen=True):
         return f"{self.subject.text} {'ends' if self.end else 'starts'} with {self.text!r}"
 
 
-class Truth(Condition, frozen=True):
+class Truth(Condition, frozen=True, cache_hash=True):
     """The subject, or a test that is not understood, is true."""
 
     text: str
@@ -105,7 +106,7 @@ class Truth(Condition, frozen=True):
         return self.text
 
 
-class Not(Condition, frozen=True):
+class Not(Condition, frozen=True, cache_hash=True):
     inner: Condition
 
     def holds(self, assignment: Assignment) -> bool | None:
@@ -121,7 +122,7 @@ class Not(Condition, frozen=True):
         return f"not {_bracketed(self.inner)}"
 
 
-class Both(Condition, frozen=True):
+class Both(Condition, frozen=True, cache_hash=True):
     """Every part holds; without parts, always."""
 
     conditions: tuple[Condition, ...]
@@ -137,7 +138,7 @@ class Both(Condition, frozen=True):
         return " and ".join(map(_bracketed, self.conditions)) or "always"
 
 
-class Either(Condition, frozen=True):
+class Either(Condition, frozen=True, cache_hash=True):
     """Some part holds; without parts, never."""
 
     conditions: tuple[Condition, ...]
@@ -191,6 +192,17 @@ def either(conditions: Iterable[Condition]) -> Condition:
         for part in condition.conditions if isinstance(condition, Either) else (condition,):
             kept[part] = None
     return next(iter(kept)) if len(kept) == 1 else Either(tuple(kept))
+
+
+def is_large(condition: Condition) -> bool:
+    """It is put together of more than MAX_PARTS: what hangs on so much is told by nobody, and doubles with every further test."""
+    waiting, count = [condition], 0
+    while waiting:
+        count += 1
+        if count > MAX_PARTS:
+            return True
+        waiting.extend(waiting.pop().parts())
+    return False
 
 
 def subjects(conditions: Iterable[Condition]) -> dict[str, set[Constant]]:

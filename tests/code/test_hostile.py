@@ -95,6 +95,15 @@ EXPENSIVE: dict[str, str] = {
     "independent switches": "def loss_fn(logp, ref_logp, beta, cfg):\n    kl = logp - ref_logp\n"
     + "".join(f"    if cfg.switch_{at}:\n        kl = kl.exp() - kl\n" for at in range(60))
     + "    return beta * kl.mean()\n",
+    "tests of what tests have made": "def loss_fn(logp, ref_logp, batch, cfg):\n    found = make(batch)\n"
+    + "".join(f"    if not found:\n        found = make(batch['{at}'] if '{at}' in batch else None)\n" for at in range(60))
+    + "    return cfg.beta * (logp - ref_logp).mean() if found else 0\n",
+    "one or another, again and again": "def loss_fn(logp, ref_logp, cfg):\n    found = cfg.first\n"
+    + "".join(f"    found = found or cfg.other_{at}\n" for at in range(60))
+    + "    return cfg.beta * (logp - ref_logp).mean() if found else 0\n",
+    "comparisons of what comparisons have made": "def loss_fn(logp, ref_logp, cfg):\n    kind = cfg.kind\n"
+    + "".join(f"    if kind == 'a{at}':\n        kind = cfg.kind_{at}\n" for at in range(60))
+    + "    return cfg.beta * (logp - ref_logp).mean() if kind == 'k1' else 0\n",
     "a tower of else": "def loss_fn(logp, ref_logp, beta, cfg):\n    "
     + "    ".join(f"{'el' if at else ''}if cfg.kind == {at}:\n        kl = (logp - ref_logp) * {at}\n" for at in range(500))
     + "    return beta * kl.mean()\n",

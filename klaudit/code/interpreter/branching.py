@@ -20,6 +20,7 @@ from klaudit.code.conditions import (
     Truth,
     both,
     either,
+    is_large,
     known,
     negated,
 )  # fmt: skip
@@ -48,7 +49,13 @@ class Branching(Access):
         return Alternatives(((condition, Literal(True)), (ALWAYS, Literal(False))))
 
     def condition(self, syntax: ast.expr, frame: Frame) -> Condition:
-        """What an expression's truth hangs on."""
+        """What an expression's truth hangs on; the expression itself, at its place, where that is too much to be told."""
+        found = self._condition(syntax, frame)
+        if not is_large(found):
+            return found
+        return Truth(f"{ast.unparse(syntax)}@{syntax.lineno}:{syntax.col_offset}")
+
+    def _condition(self, syntax: ast.expr, frame: Frame) -> Condition:
         if isinstance(syntax, ast.BoolOp):
             parts = [self.condition(value, frame) for value in syntax.values]
             return both(parts) if isinstance(syntax.op, ast.And) else either(parts)
