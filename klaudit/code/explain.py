@@ -82,8 +82,8 @@ def _variant(formula: Formula, variant: Variant) -> list[str]:
         row = row_of(formula, what)
         lines.append(f"  verdict: {row.verdict}" + (f" ({row.note})" if row.note else ""))
     if what.limits.live is not None:
-        low, high = what.limits.live
-        lines.append(f"  a clamp is in force outside {low:.2f} < d < {high:.2f}: no gradient there")
+        beyond = "no gradient" if formula.placement == "loss" else "constant"
+        lines.append(f"  a clamp is in force outside {what.limits.range_text}: {beyond} there")
     if what.ratio != "none":
         lines.append(f"  weighted by pi/pi_old ({what.ratio})")
     samples = what.samples

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from klaudit.code.analyses import Analyses
+from klaudit.code.result import Formula
 from klaudit.configuration import Options
 from klaudit.engine import scan
 from klaudit.model import Finding, Report, Setup
+from klaudit.readers.source import Source
 from tests.fixture_cases import FOLDER
 
 ACTOR, ALGOS, TRAINER = (
@@ -183,6 +187,22 @@ def test_what_a_clamp_does_to_a_gradient_is_told(fork: Fork) -> None:
     assert of(fork(near, below="again"), "again/scripts/fsdp.sh")[0].score_weight.endswith(
         "where -0.5 < d < 0.5, 0 elsewhere)"
     )
+
+
+def test_what_a_launch_is_told_needs_no_graph(fork: Fork, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have analysed the code, which passes no graphs on."""
+
+    def bare(self: Analyses, source: Source) -> tuple[Formula, ...]:
+        return tuple(
+            replace(formula, variants=tuple(replace(variant, node=None) for variant in formula.variants))
+            for formula in self.of(source).formulas
+        )
+
+    monkeypatch.setattr(Analyses, "formulas_in", bare)
+    change = (ALGOS, K1, "return (logprob - ref_logprob).clamp(max=10)\n")
+    report = fork(change)
+    assert any("(k3, clamped: no gradient outside -20 < d < 20)" in note for note in told(of(report, "fsdp.sh")[0]))
+    assert any("(k1, clamped: constant outside d < 10)" in note for note in told(of(report, "reward.sh")[0]))
 
 
 def test_a_bound_on_the_average_is_no_clamp_of_tokens(fork: Fork) -> None:

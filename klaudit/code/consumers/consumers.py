@@ -18,7 +18,6 @@ from klaudit.code.conditions import Constant
 from klaudit.code.consumers.guards import Ask
 from klaudit.code.consumers.imports import Imports, Place
 from klaudit.code.consumers.reach import Reach
-from klaudit.code.evaluation.limits import clamps_tokens, live_range
 from klaudit.code.result import Formula, Variant
 from klaudit.code.screen import is_test, may_matter
 from klaudit.code.ties import called, name_of, parts_of, under
@@ -27,7 +26,6 @@ from klaudit.frameworks.launch import Consumed, Launch
 from klaudit.frameworks.programs import Programs
 from klaudit.model import Placement, Span, Unknown, Value
 from klaudit.readers.source import Source, UnreadableError
-from klaudit.theory import range_text
 
 MAX_FILES = 40  # analysed in one package
 MAX_ANSWERS = 100  # kept of one question; launches ask the same with the same settings
@@ -177,11 +175,8 @@ def _meaning(formula: Formula, variant: Variant) -> _Meaning | None:
 
 def _live(variant: Variant) -> str:
     """The range of d outside which a clamp of single tokens is in force; empty without one."""
-    if variant.what.only_where or variant.node is None:
-        return variant.what.only_where
-    assignment = dict(variant.assignment)
-    live = live_range(variant.node, assignment) if clamps_tokens(variant.node, assignment) else None
-    return range_text(*(float(f"{bound:.3g}") for bound in live)) if live is not None else ""
+    limits = variant.what.limits
+    return variant.what.only_where or ("" if limits.of_average else limits.range_text)
 
 
 def _asked(formula: Formula, ask: Ask) -> Mapping[str, Constant]:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from klaudit.model import EstimatorName, Gradient
-from klaudit.theory import ScoreWeight
+from klaudit.theory import ScoreWeight, range_text
 
 Ratio: TypeAlias = Literal["none", "attached", "detached", "sequence"]
 Direction: TypeAlias = Literal["pi||ref", "ref||pi", ""]
@@ -16,15 +16,22 @@ Direction: TypeAlias = Literal["pi||ref", "ref||pi", ""]
 class Limits(Struct, frozen=True):
     """What clamps and exponentials do far from the reference.
 
-    `live` is the range of d (nats) around 0 outside which a clamp is in force, None without a clamp.  `unbounded_exp`: nothing bounds the
+    `live` is the range of d (nats) around 0 outside which a clamp is in force, None without a clamp; `of_average`: the clamp stands on an
+    average over tokens, whose d that is.  `unbounded_exp`: nothing bounds the
     argument of exp below what float32 holds; `clamp_after_exp`: a clamp or a choice comes only after it, which leaves a NaN gradient;
     `sign_flips`: where a clamp is in force the gradient points the other way.
     """
 
     live: tuple[float, float] | None = None
+    of_average: bool = False
     unbounded_exp: bool = False
     clamp_after_exp: bool = False
     sign_flips: bool = False
+
+    @property
+    def range_text(self) -> str:
+        """`live` in words and to three digits (`-2.61 < d < 11`), empty without a clamp."""
+        return "" if self.live is None else range_text(*(float(f"{bound:.3g}") for bound in self.live))
 
 
 class Classification(Struct, frozen=True):

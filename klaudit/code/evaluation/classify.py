@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from klaudit.code.conditions import Assignment
-from klaudit.code.evaluation.classification import Classification, Ratio
+from klaudit.code.evaluation.classification import Classification, Limits, Ratio
 from klaudit.code.evaluation.dual import NotEvaluableError, Tokens, evaluate, is_average, is_linear_by_name, taken_parts
 from klaudit.code.evaluation.fitting import affine, is_constant, same, weight
 from klaudit.code.evaluation.limits import clamps_tokens, limits, live_range
@@ -110,8 +110,7 @@ def _only_where(clamped: Sequence[bool], node: Node, assignment: Assignment) -> 
     above = all(flag for x, flag in zip(GRID, clamped, strict=True) if x > 0)
     if below or above:
         return "" if below == above else range_text(0.0, math.inf) if below else range_text(-math.inf, 0.0)
-    live = live_range(node, assignment)
-    return range_text(*(float(f"{bound:.3g}") for bound in live)) if live is not None else ""
+    return Limits(live_range(node, assignment)).range_text
 
 
 def _of_value(

@@ -24,6 +24,7 @@ def limits(found: Classification, node: Node, assignment: Assignment) -> Limits:
     unbounded, after = _exponentials(node, parts, assignment)
     return Limits(
         live=live_range(node, assignment) if clamped else None,
+        of_average=clamped and not clamps_tokens(node, assignment),
         unbounded_exp=unbounded,
         clamp_after_exp=after,
         sign_flips=clamped and _sign_flips(found, node, assignment),

@@ -42,9 +42,10 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
     made: list[tuple[Condition, Formula]] = []
     for item in placed(machine, found, called=called):
         condition = item.occurrence.passage.condition
-        key = (item.occurrence.node, condition, item.place == "loss")
+        trains = item.place in ("loss", "reward")
+        key = (item.occurrence.node, condition, trains)
         if key not in cache:
-            cache[key] = variants_of(item.occurrence.node, condition, machine.defaults, limits=item.place == "loss")
+            cache[key] = variants_of(item.occurrence.node, condition, machine.defaults, limits=trains)
         if cache[key]:
             if item.occurrence.passage.weighted_by and all(
                 variant.what.estimator == "unknown" for variant in cache[key]
