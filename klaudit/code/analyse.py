@@ -66,8 +66,7 @@ class _Analysis:
         screened = screen(module) if self.prefilter else everything(module)
         known: dict[FunctionInfo, frozenset[str]] = {}
         if len(screened.direct) + len(screened.passing) > MAX_ROOTS:
-            reason = f"more than {MAX_ROOTS} functions that may matter: the rest was not analysed"
-            self.problems.append(Problem(module.source.path, None, reason))
+            self._note_too_many()
         direct = screened.direct[:MAX_ROOTS]
         for info in direct:
             self._function(info)
@@ -81,10 +80,17 @@ class _Analysis:
             if self._calls_what_matters(info) or self._passes_on(info):
                 self._function(info)
         callers = filter(self._calls_what_matters, screened.rest if self.producers or self.left_open else ())
-        for info in islice(callers, max(MAX_ROOTS - len(direct) - len(screened.passing), 0)):
+        left = max(MAX_ROOTS - len(direct) - len(screened.passing), 0)
+        for info in islice(callers, left):
             self._function(info)
+        if left and next(callers, None) is not None:
+            self._note_too_many()
         found = [formula for _, formula in sorted(self.found, key=lambda item: item[0])]
         return CodeResult(module.source.path, tuple(_distinct(found)), tuple(self.problems))
+
+    def _note_too_many(self) -> None:
+        reason = f"more than {MAX_ROOTS} functions that may matter: the rest was not analysed"
+        self.problems.append(Problem(self.program.main.source.path, None, reason))
 
     @contextmanager
     def _run(self, name: str, line: int | None) -> Iterator[Interpreter]:
