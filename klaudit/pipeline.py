@@ -77,8 +77,8 @@ class Pipeline:
                 if setups:  # where nothing trains, nothing is lost
                     findings += map(partly_read, gathered.problems)
             if path.endswith(WITH_FORMULAS) and (not self._prefilter or may_hold_formulas(source.data)):
-                formulas = read_formulas(source, self.analyses)
-                setups += formulas.setups
+                formulas = read_formulas(source, self.analyses, setups)
+                setups = [*formulas.setups]
                 findings += formulas.findings
             return FileResult(path, tuple(setups), tuple(findings), (), True)
         except (UnreadableError, TooLargeError) as error:

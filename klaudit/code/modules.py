@@ -65,12 +65,13 @@ class ClassInfo:
         for statement in ast.walk(init.syntax) if init else ():
             if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
                 for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-                    if (
-                        isinstance(target, ast.Attribute)
-                        and isinstance(target.value, ast.Name)
-                        and target.value.id == "self"
-                    ):
-                        written.setdefault(target.attr, statement.value)
+                    for part, value in _paired(target, statement.value):
+                        if (
+                            isinstance(part, ast.Attribute)
+                            and isinstance(part.value, ast.Name)
+                            and part.value.id == "self"
+                        ):
+                            written.setdefault(part.attr, value)
         return written
 
 
@@ -236,6 +237,18 @@ class Program:
                 ):
                     return found
         return None
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`a, b = 1, 2` as two assignments; a tuple that is not spelled out is given to nobody."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield target, value
+    elif (
+        isinstance(value, ast.Tuple | ast.List)
+        and len(value.elts) == len(target.elts)
+        and not any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts))
+    ):
+        yield from zip(target.elts, value.elts, strict=True)
 
 
 def _index(module: Module) -> None:

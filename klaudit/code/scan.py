@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -16,15 +16,19 @@ class Formulas(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-def read_formulas(source: Source, analyses: Analyses) -> Formulas:
-    """Set-ups and findings of a module or notebook.  Raises UnreadableError where it is not Python."""
-    from klaudit.code.judge import findings, setups
+def read_formulas(source: Source, analyses: Analyses, configured: Sequence[Setup] = ()) -> Formulas:
+    """Set-ups and findings of a module or notebook, beside the set-ups that its configurations are.
+
+    Raises UnreadableError where it is not Python.
+    """
+    from klaudit.code.judge import findings
+    from klaudit.code.own_trainers import with_own_penalties
 
     code = python_of(source)
     if code is None:
-        return Formulas()
+        return Formulas(tuple(configured))
     result = analyses.of(code)
-    return Formulas(tuple(setups(result)), tuple(findings(result)))
+    return Formulas(with_own_penalties(configured, code, result), findings(result))
 
 
 def explain_line(source: Source, line: int, load: Callable[[str], Source | None], *, prefix: str = "") -> str:

@@ -15,16 +15,19 @@ from klaudit.theory import judge_sum
 
 def setups(result: CodeResult) -> tuple[Setup, ...]:
     """One set-up a function that puts a penalty into a loss or a reward, or reports one; none for a test."""
-    if is_test(result.path):
-        return ()
-    by_symbol: dict[str, list[Formula]] = {}
-    for formula in result.formulas:
+    return tuple(setup_of(symbol, group) for symbol, group in by_symbol(result).items())
+
+
+def by_symbol(result: CodeResult) -> dict[str, list[Formula]]:
+    """The formulas that are told of, by the function that they are a set-up of; none for a test."""
+    groups: dict[str, list[Formula]] = {}
+    for formula in () if is_test(result.path) else result.formulas:
         if formula.placement != "unknown" and not formula.judged_elsewhere:
-            by_symbol.setdefault(formula.symbol, []).append(formula)
-    return tuple(_setup(symbol, group) for symbol, group in by_symbol.items())
+            groups.setdefault(formula.symbol, []).append(formula)
+    return groups
 
 
-def _setup(symbol: str, group: list[Formula]) -> Setup:
+def setup_of(symbol: str, group: list[Formula]) -> Setup:
     first = group[0]
     terms = tuple(_term(formula, is_chosen=not _is_passed_over(formula, group)) for formula in group)
     in_force = [(formula, term) for formula, term in zip(group, terms, strict=True) if term.active is not False]

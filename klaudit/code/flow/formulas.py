@@ -146,10 +146,37 @@ def _confidence(formula: Formula, target: Target) -> Confidence:
 
 
 def _knobs(passage: Passage) -> tuple[Knob, ...]:
-    return (
-        *(_knob(part) for part in passage.coefficients),
-        *(replace(_knob(part), inverse=True) for part in passage.divisors),
+    coefficients, divisors = list(passage.coefficients), list(passage.divisors)
+    if passage.centred:  # (x - mean(x)) * n / (n - 1) is x less the mean of the others
+        for divisor in passage.divisors:
+            number = _one_more_than(divisor)
+            same = next((each for each in coefficients if number is not None and _is_same(each, number)), None)
+            if same is not None:
+                coefficients.remove(same)
+                divisors.remove(divisor)
+    return (*map(_knob, coefficients), *(replace(_knob(part), inverse=True) for part in divisors))
+
+
+def _is_same(one: Node, other: Node, depth: int = 3) -> bool:
+    """Two scalars that are written alike: what is not known is read anew each time it is used."""
+    return one is other or (
+        depth > 0
+        and (one.op, one.text, one.number, one.conditions) == (other.op, other.text, other.number, other.conditions)
+        and bool(one.text or one.args)
+        and len(one.args) == len(other.args)
+        and all(_is_same(left, right, depth - 1) for left, right in zip(one.args, other.args, strict=True))
     )
+
+
+def _one_more_than(node: Node) -> Node | None:
+    """`n` of `n - 1` or `max(n - 1, 1)`."""
+    if node.op is Op.MAX:
+        node = next((arg for arg in node.args if arg.op is not Op.NUMBER), node)
+    if node.op is not Op.ADD:
+        return None
+    rest = [arg for arg in node.args if arg.op is not Op.NUMBER]
+    numbers = [arg.number for arg in node.args if arg.op is Op.NUMBER]
+    return rest[0] if len(rest) == 1 and numbers == [-1.0] else None
 
 
 def _knob(node: Node) -> Knob:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from klaudit.code import names
@@ -23,6 +25,7 @@ class Passage(Struct, frozen=True):
     )
     weighted_by: tuple[str, ...] = ()  # other tensors that multiply it
     divided_by_spread: bool = False
+    centred: bool = False  # its mean over the group is subtracted
     named_reward: str = ""
     through_unknown: str = ""
     summed_last: bool = False  # a sum over the last axis: of tokens, or of the vocabulary
@@ -32,13 +35,20 @@ class Passage(Struct, frozen=True):
 
 def core(node: Node) -> Node:
     """What is left of a node below averages and scaling."""
+    *_, last = layers(node)
+    return last
+
+
+def layers(node: Node) -> Iterator[Node]:
+    """A node and, one by one, what is left of it below each average and each scaling."""
     while True:
+        yield node
         below = [arg for arg in node.args if arg.bears_kl]
         scaling = node.op is Op.MUL or (node.op is Op.DIV and node.args[1].is_scalar)
         if len(below) != 1 or not (
             is_aggregation(node) or (scaling and all(arg.is_scalar or arg is below[0] for arg in node.args))
         ):
-            return node
+            return
         node = below[0]
 
 

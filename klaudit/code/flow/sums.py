@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from klaudit.code.flow.passage import Passage, core, is_aggregation
+from klaudit.code.flow.passage import Passage, is_aggregation, layers
 from klaudit.code.graph import Graph, Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 
@@ -14,7 +14,9 @@ from klaudit.code.roles import OLD, POLICY, REFERENCE
 def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, Passage]]:
     """A sum: addends with the same knobs are one formula where they need each other, others are terms of their own."""
     parts = list(_signed(node, 1.0))
-    parts = [(factor, part) for factor, part in parts if not _is_baseline(part, parts)]
+    kept = [(factor, part) for factor, part in parts if not _is_baseline(part, parts)]
+    if len(kept) < len(parts):
+        parts, passage = kept, replace(passage, centred=True)
     impure = [part for _, part in parts if not part.is_pure]
     if impure:
         passage = replace(passage, beside_others=True, joined_at=node.site)
@@ -35,10 +37,9 @@ def _is_baseline(part: Node, parts: list[tuple[float, Node]]) -> bool:
     """A mean of another addend, subtracted from it: it has no gradient of its own in expectation."""
     if not is_aggregation(part):
         return False
-    below = core(part)
-    return below is not part and any(
-        other is not part and (other is below or other in below.args) for _, other in parts
-    )
+    *between, last = list(layers(part))[1:] or [part]
+    inner = {*between, last, *last.args} - {part}
+    return last is not part and any(other is not part and other in inner for _, other in parts)
 
 
 def _signed(node: Node, factor: float) -> Iterator[tuple[float, Node]]:

@@ -39,6 +39,7 @@ _BUILTINS = names.vocabulary(
 _WRAPPERS = frozenset({"vmap", "pmap", "jit", "filter_jit", "compile", "remat", "shard_map"})
 _OF_LOGITS = frozenset({"log_softmax", "softmax", "logsumexp"})
 _FUNCTIONS = Closure | Imported | Path
+_OF_PROCESSES = frozenset({"gather", "gather_for_metrics"})  # with one argument: of a launcher, not of a tensor
 _DISTRIBUTIONS = frozenset({"Categorical", "OneHotCategorical"})
 
 
@@ -78,12 +79,14 @@ class Calls(Following):
     def _method_of_path(self, owner: Path, callee: Path, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:
         """A method of something from outside: of a tensor or a setting where its name is one of theirs."""
         name = callee.text.rsplit(".", 1)[-1]
-        if name == "get" and arguments.positional:
+        if name in ("get", "pop") and arguments.positional:
             return self.item(owner, arguments.positional[0], frame, syntax)
         if name == "backward":
             self.note_backward(owner, arguments, syntax, frame)
         if (derived := self.text_method(owner, name, arguments.positional)) is not None:
             return derived
+        if name in _OF_PROCESSES and len(arguments.positional) == 1:
+            return self.unfollowed(callee.text, callee, arguments, syntax, frame)
         if name in SAME:
             return owner  # a batch that is moved or cut is still a batch
         if name in OPERATIONS and names.names_model_of(owner.name) is None:
