@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.conditions import Lookup, holds
-from klaudit.frameworks.detect import Detector
+from klaudit.frameworks.detect import Detector, of_pin
 from klaudit.frameworks.launch import Configuration, Launch
 from klaudit.frameworks.pins import pins_in_text
 from klaudit.frameworks.programs import Programs
@@ -139,9 +139,11 @@ class Configurer:
             root = source
             while root.parent is not None:
                 root = root.parent
-            named = any(name.encode() in root.data for name in framework.distributions)
-            text = root.data.decode("utf-8", "replace") if named and b"install" in root.data else ""
-            self._installs[key] = pins_in_text(framework, text, source.path) if text else None
+            lowered = root.data.lower() if b"install" in root.data else b""
+            pin = None
+            if any(name.encode() in lowered for name in framework.distributions):
+                pin = pins_in_text(framework, root.data.decode("utf-8", "replace"), source.path)
+            self._installs[key] = of_pin(framework, pin) if pin is not None else None
         return self._installs[key]
 
 

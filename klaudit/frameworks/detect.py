@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from klaudit.frameworks.metadata import installed_at
 from klaudit.frameworks.pins import LOCKS, Pin, find_pin, fitting_releases, is_requirements, version_or_none
 from klaudit.frameworks.rules import Framework, Vendored, VersionBound
 from klaudit.model import FrameworkVersion
@@ -70,7 +71,7 @@ class Detector:
         while True:
             pin = self._pin(framework, folder)
             if pin is not None:
-                return _of_pin(framework, pin)
+                return of_pin(framework, pin)
             if not folder:
                 return FrameworkVersion(framework.newest, "assumed")
             folder = posixpath.dirname(folder)
@@ -112,6 +113,8 @@ class Detector:
             if match and (version := version_or_none(match[1])) is not None:
                 found, place, line = version, posixpath.join(root, file.path), text.count("\n", 0, match.start(1)) + 1
                 break
+        if found is None and (told := installed_at(self._tree, root, framework.distributions, self._text)) is not None:
+            found, place, line = told.version, told.path, told.line
         low, high = None, None
         for bound in framework.vendored.bounds:
             if self._bound_holds(bound, root):
@@ -151,7 +154,7 @@ class Detector:
             for name in (*locks, *others):
                 text = self._text(posixpath.join(folder, name))
                 if text is not None and (
-                    found := find_pin(text, posixpath.join(folder, name), framework.distributions)
+                    found := find_pin(text, posixpath.join(folder, name), framework.distributions, framework.repository)
                 ):
                     break
             self._pins[key] = found
@@ -178,7 +181,8 @@ def beyond_releases(frameworks: Iterable[Framework], given: Mapping[str, str]) -
             )
 
 
-def _of_pin(framework: Framework, pin: Pin) -> FrameworkVersion:
+def of_pin(framework: Framework, pin: Pin) -> FrameworkVersion:
+    """The version that a pin asks for: the newest release that it admits."""
     specifier = pin.specifier.replace(" ", "")
     if specifier.startswith("==") and "," not in specifier and "*" not in specifier:
         exact = version_or_none(specifier.lstrip("="))

@@ -16,7 +16,6 @@ from packaging.version import Version
 
 from klaudit.frameworks.rules import Framework
 from klaudit.frameworks.versions import parse_version
-from klaudit.model import FrameworkVersion
 from klaudit.patterns import rare
 
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.lock", "conda-lock.yml")
@@ -27,6 +26,7 @@ _REQUIREMENTS = rare(
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _AT_COMMIT, _SHOWN_OF_COMMIT = "git@", 12
 _COMMENT = re.compile(r"#[^\n]*")
+_SET_OFF_COMMENT = rare(r"(?m)(?:^|(?<=[\s\"']))#[^\n]*")  # not the fragment of an address
 _EXTRAS = r"(?:\[[^\]\n]{0,200}\])?"
 _COMPARISONS = r"(?:(?:===?|~=|>=|<=|!=|<|>)\s{0,9}[\w.*+!]+\s{0,9},?\s{0,9})+"
 
@@ -45,30 +45,42 @@ def is_requirements(name: str) -> bool:
     return _REQUIREMENTS.match(name) is not None
 
 
-def find_pin(text: str, path: str, distributions: tuple[str, ...]) -> Pin | None:
-    """The first pin of one of the distributions in a lock file or a file of requirements."""
+def find_pin(text: str, path: str, distributions: tuple[str, ...], repository: str = "") -> Pin | None:
+    """The first pin of one of the distributions in a lock file or a file of requirements.
+
+    `repository` is where their source is kept, for what is installed from there under another name.
+    """
     base = posixpath.basename(path)
     is_lock = base in LOCKS
     text = text if is_lock else _COMMENT.sub("", text)
     for name in distributions:
         locked = next(_locked(text, name), None) if is_lock else None
-        if found := locked or next(_required(text, base, name), None):
+        if found := locked or next(_required(text, base, name, repository), None):
             specifier, at = found
             return Pin(specifier, path, text.count("\n", 0, at) + 1, locked is not None)
     return None
 
 
-def pins_in_text(framework: Framework, text: str, path: str) -> FrameworkVersion | None:
-    """A version that a script or notebook installs itself: `pip install name==1.2`.  The last one counts."""
+def pins_in_text(framework: Framework, text: str, path: str) -> Pin | None:
+    """What a script, notebook or job file installs itself: `pip install name==1.2`, `pip install git+https://.../name@v1.2`.
+
+    The last one counts.  What comments say to install counts where nothing else does: an exported notebook has its installs there.
+    """
+    told = text.replace("\\\n", "  ")
+    without_comments = _SET_OFF_COMMENT.sub(lambda comment: " " * len(comment[0]), told)
+    found = _installed(framework, without_comments) or _installed(framework, told)
+    return found and Pin(found[0], path, text.count("\n", 0, found[1]) + 1, locked=False)
+
+
+def _installed(framework: Framework, text: str) -> tuple[str, int] | None:
+    """The last specifier that an install gives, and where."""
     last, installs = None, False
-    for match in _installs(framework.distributions).finditer(text.replace("\\\n", "  ")):
-        if match["version"] is None:
+    for match in _installs(framework.distributions, framework.repository).finditer(text):
+        if match["version"] is None and match["ref"] is None:
             installs = match[0] != "\n"
-        elif installs:
-            last = match
-    if last is None or (version := version_or_none(last["version"])) is None:
-        return None
-    return FrameworkVersion(str(version), "requirement", f"=={version}", path, text.count("\n", 0, last.start()) + 1)
+        elif installs and (specifier := _exactly(match["version"]) or _of_ref(match["ref"])):
+            last = specifier, match.start()
+    return last
 
 
 def version_or_none(text: str) -> Version | None:
@@ -110,16 +122,14 @@ def _locked(text: str, name: str) -> Iterator[tuple[str, int]]:
             yield "==" + match[1], match.start(1)
 
 
-def _required(text: str, base: str, name: str) -> Iterator[tuple[str, int]]:
+def _required(text: str, base: str, name: str, repository: str) -> Iterator[tuple[str, int]]:
     spelled = _spelled(name)
-    url = rf"(?im)(?:^|[\s\"'])(?:{spelled}\s{{0,9}}@\s{{0,9}})?git\+[^\s\"']{{1,300}}/{spelled}(?:\.git)?@v?([0-9a-f][\w.]*)"
-    source = rf"(?im)^[ \t]*\"?{spelled}\"?[ \t]*=[ \t]*\{{[^}}\n]{{0,300}}?\b(?:rev|tag|ref)[ \t]*=[ \t]*[\"']v?([0-9a-f][\w.]*)"
+    url = rf"(?im)(?:^|[\s\"'])(?:{spelled}\s{{0,9}}@\s{{0,9}})?{_at_ref((name,), repository)}"
+    source = rf"(?im)^[ \t]*\"?{spelled}\"?[ \t]*=[ \t]*\{{[^}}\n]{{0,300}}?\b(?:rev|tag|ref)[ \t]*=[ \t]*[\"'](?P<ref>[\w.+-]+)[\"']"
     for pattern in (url, source) if base in ("pyproject.toml", "Pipfile") else (url,):
         for match in re.finditer(pattern, text):
-            if version_or_none(match[1]) is not None:
-                yield "==" + match[1], match.start(1)
-            elif _COMMIT.fullmatch(match[1]):
-                yield _AT_COMMIT + match[1][:_SHOWN_OF_COMMIT], match.start(1)
+            if specifier := _of_ref(match["ref"]):
+                yield specifier, match.start("ref")
     for match in re.finditer(rf"(?i)(?<![\w./-]){spelled}{_EXTRAS}\s{{0,9}}({_COMPARISONS})", text):
         yield match[1].strip().rstrip(","), match.start()
     if base.lower().startswith("environment"):  # conda: one `=` is a prefix, and a build may follow
@@ -158,7 +168,32 @@ def _spelled(name: str) -> str:
     return re.escape(name).replace(r"\-", "[-_.]")
 
 
+def _at_ref(names: tuple[str, ...], repository: str) -> str:
+    """A pattern for what pip takes from a repository, by its own name or, whatever its name, from that of the framework."""
+    ends = [*map(_spelled, names)]
+    if owned := "/".join(repository.rstrip("/").split("/")[-2:]):
+        ends.append(re.escape(owned))
+    address = r"git\+(?:\w{1,9}://)?(?:[^\s\"'@/]{1,99}@)?[^\s\"'@]{1,300}?"
+    return rf"{address}[/:](?:{'|'.join(ends)})(?:\.git)?/?@(?P<ref>[\w.+/-]+)"
+
+
+def _of_ref(ref: str | None) -> str | None:
+    """The specifier that a tag or commit amounts to; None for a branch, which moves."""
+    if ref is None:
+        return None
+    number = ref[1:] if ref[:1] in "vV" else ref
+    if "." in number or number != ref:  # a commit can be all digits
+        return _exactly(number)
+    return _AT_COMMIT + ref[:_SHOWN_OF_COMMIT] if _COMMIT.fullmatch(ref) else None
+
+
+def _exactly(version: str | None) -> str | None:
+    return f"=={version}" if version is not None and version_or_none(version) is not None else None
+
+
 @lru_cache(maxsize=64)
-def _installs(distributions: tuple[str, ...]) -> re.Pattern[str]:
+def _installs(distributions: tuple[str, ...], repository: str) -> re.Pattern[str]:
     names = "|".join(map(_spelled, distributions))
-    return re.compile(rf"\n|pip3? install\b|(?<=[\s\"'])(?:{names}){_EXTRAS}==(?P<version>[\w.]+)")
+    return re.compile(
+        rf"(?i)\n|pip3? install\b|(?<=[\s\"'])(?:{names}){_EXTRAS}==(?P<version>[\w.]+)|{_at_ref(distributions, repository)}"
+    )

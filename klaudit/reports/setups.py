@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from klaudit.model import Report, Setup
+from klaudit.frameworks.pins import is_commit
+from klaudit.model import FrameworkVersion, Report, Setup
 from klaudit.reports.layout import Cell, Line, paint, paragraph, table
 from klaudit.reports.setup_block import terms_in_brief, verdict_style
 from klaudit.reports.view import NO_LIMIT, View
@@ -49,7 +50,7 @@ def _row(setup: Setup, view: View, has_conditions: bool) -> list[Cell]:
     row: list[Cell] = [
         (view.place(span.path, span.line, cell=span.cell), "path"),
         (
-            f"{version_name(setup)} ({_SOURCES[setup.version.source]})" if setup.version.value else version_name(setup),
+            f"{version_name(setup)} ({_source(setup.version)})" if setup.version.value else version_name(setup),
             "plain",
         ),
         (terms_in_brief(setup), "plain"),
@@ -57,6 +58,10 @@ def _row(setup: Setup, view: View, has_conditions: bool) -> list[Cell]:
         (setup.verdict, verdict_style(setup.verdict)),
     ]
     return [*row, (prose(" and ".join(setup.assumes)), "plain")] if has_conditions else row
+
+
+def _source(version: FrameworkVersion) -> str:
+    return "assumed, a commit is pinned" if is_commit(version.allowed) else _SOURCES[version.source]
 
 
 def _outcome(setups: Sequence[Setup]) -> str:

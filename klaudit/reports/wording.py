@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from klaudit.frameworks.pins import is_commit
 from klaudit.model import Evidence, FrameworkVersion, Setup, Term, Unknown, Value
 from klaudit.reports.view import View
 from klaudit.reports.visible import cut, visible
@@ -107,6 +108,8 @@ def version_name(setup: Setup) -> str:
 def version_source(version: FrameworkVersion, view: View) -> str:
     """How it is known which version is used."""
     at = view.place(version.path, version.line) if version.path is not None else ""
+    if is_commit(version.allowed):
+        return f"{at or 'a requirement'} pins a commit, {visible(version.allowed)}: the newest release is assumed"
     allowed = f" allows {visible(version.allowed)}" if version.allowed else ""
     return {
         "option": "as told",
