@@ -233,12 +233,17 @@ class ConfigClass(Case, frozen=True):
 
 
 class SourceDefaults(Case, frozen=True):
-    """Where the framework's own source in the tree says its defaults."""
+    """Where the framework's own source in the tree says its defaults.
+
+    `needed_by` names options that other files of it read as `args.NAME`, each with such a file: a program whose parser does not
+    declare one stops there.
+    """
 
     kind: Literal["dataclass", "arguments"] = "dataclass"
     path: str = ""
     symbol: str = ""
     prefix: str = ""
+    needed_by: Mapping[str, Plain] = field(default_factory=dict)
 
 
 class Trainer(Case, frozen=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 from klaudit.frameworks.classes import Classes
 from klaudit.frameworks.conditions import Lookup, holds
@@ -11,7 +12,11 @@ from klaudit.frameworks.rules import SourceDefaults, Trainer
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion, Setting
 from klaudit.readers.python.defaults import argument_defaults, flatten_dataclass, module_loader
-from klaudit.tree import Tree
+from klaudit.readers.source import UnreadableError
+from klaudit.tree import TooLargeError, Tree
+
+# A parser that other functions complete: `add_more(parser)`, `ArgumentParser(parents=[...])`.
+_HANDED_ON = re.compile(r"\bparents\s*=|[(,]\s*parser\s*[,)]")
 
 
 class OwnDefaults:
@@ -22,15 +27,34 @@ class OwnDefaults:
 
     def of(self, trainer: Trainer, root: str | None, version: FrameworkVersion, target: str) -> Mapping[str, Setting]:
         """Settings by name, for the framework's source at `root` and a launch of `target`; empty where there is none."""
-        if root is None:
-            return {}
-        release = parse_version(version.value)
-        lookup = Lookup(lambda name: target if name == "$entry-point" else None, lambda name: False)
         found: dict[str, Setting] = {}
-        for rule in trainer.source_defaults:
-            if release in rule.versions and holds(rule.when, lookup) is not False:
-                found.update(self._read(rule, root))
+        for rule in _fitting(trainer, version, target) if root is not None else ():
+            found.update(self._read(rule, root or ""))
         return found
+
+    def undeclared(
+        self, trainer: Trainer, root: str | None, version: FrameworkVersion, target: str
+    ) -> tuple[str, str] | None:
+        """An option that the source at `root` reads although the parser of `target` does not declare it, and why that stops a launch."""
+        for rule in _fitting(trainer, version, target) if root is not None else ():
+            program = posixpath.join(root or "", rule.path)
+            text = self._text(program) if rule.needed_by else None
+            if text is None or not self._read(rule, root or "") or _HANDED_ON.search(text):
+                continue
+            for name, file in rule.needed_by.items():
+                reader = posixpath.join(root or "", str(file))
+                reading = re.search(rf"(?m)^[^#\n]*\bargs\.{re.escape(name)}\b(?!\s*=[^=])", self._text(reader) or "")
+                if reading is not None and name not in text:
+                    line = reading.string.count("\n", 0, reading.end()) + 1
+                    return name, f"{program} declares no --{name}, which {reader}:{line} reads: AttributeError"
+        return None
+
+    def _text(self, path: str) -> str | None:
+        try:
+            source = self._tree.source(path)
+            return None if source is None else source.text
+        except (OSError, TooLargeError, UnreadableError):
+            return None
 
     def _read(self, rule: SourceDefaults, root: str) -> Mapping[str, Setting]:
         key = (root, rule.path, rule.symbol)
@@ -50,3 +74,11 @@ class OwnDefaults:
             settings = flatten_dataclass(module_loader(self._tree, (root,)), f"{module}.{rule.symbol}")
         prefix = f"{rule.prefix}." if rule.prefix else ""
         return {prefix + setting.name: setting for setting in settings}
+
+
+def _fitting(trainer: Trainer, version: FrameworkVersion, target: str) -> Iterator[SourceDefaults]:
+    release = parse_version(version.value)
+    lookup = Lookup(lambda name: target if name == "$entry-point" else None, lambda name: False)
+    for rule in trainer.source_defaults:
+        if release in rule.versions and holds(rule.when, lookup) is not False:
+            yield rule

@@ -54,12 +54,14 @@ class ProgramConfigurer:
         bases = (invocation.directory or ".", ".", posixpath.dirname(path))
         file = read_config_file(self._tree, named(words, option) if option else None, bases)
         below = {} if file.unseen else base | {setting.name: setting for setting in file.settings}
-        configuration = (
+        given = (
             dotlist_configuration(words, below)
             if entry.system == "dotlist"
             else flags_configuration(match.trainer, words, below)
         )
-        return file.under(configuration, invocation.target_word.site), ""
+        configuration = file.under(given, invocation.target_word.site)
+        missing = self._own.undeclared(match.trainer, root, version, invocation.target)
+        return Refused(configuration, missing[1], missing[0]) if missing is not None else configuration, ""
 
     def _hydra(
         self, match: ProgramMatch, invocation: Invocation, path: str, version: FrameworkVersion
