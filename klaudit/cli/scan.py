@@ -11,6 +11,7 @@ from klaudit.cli.output import Plan, complain, remark, view_of
 from klaudit.cli.parameters import Given, OneOf, scans, setup_names, words
 from klaudit.cli.session import Session
 from klaudit.configuration import FAIL_ON, FailOn, Options
+from klaudit.findings.selection import rules_named
 from klaudit.gate.step import PathSettings
 from klaudit.model import Confidence, Report
 from klaudit.policy import CONFIDENCES
@@ -128,7 +129,12 @@ def command(
             from klaudit.cli.fix import attach
 
             report = attach(session, report)
-        view = replace(view_of(session.targets, given), after=outlook(session, report))
+        options = session.configuration.options
+        view = replace(
+            view_of(session.targets, given),
+            after=outlook(session, report),
+            each_note=frozenset(report.by_rule) if options.fail_on == "note" else rules_named(select or ()),
+        )
         plan.write(report, view)
     if plan.stdout != "text" or given.quiet:
         complain(report, view)
@@ -139,7 +145,7 @@ def command(
         if report.errors:
             outcome += f", {counted(len(report.errors), 'error')}"
         click.echo(f"{outcome}: see {', '.join(file for _, file in plan.files)}", err=True)
-    ctx.exit(exit_status(report, session.configuration.options, session.targets.root))
+    ctx.exit(exit_status(report, options, session.targets.root))
 
 
 def exit_status(report: Report, options: Options, root: str) -> int:

@@ -48,6 +48,12 @@ def named(selectors: Iterable[str], rule: str, name: str) -> bool:
     return _closeness(selectors, rule, name) >= 0
 
 
+def rules_named(selectors: Iterable[str]) -> frozenset[str]:
+    """The rules that selectors name one by one, by id or name."""
+    known = catalogue.names()
+    return frozenset(known.get(each, each.upper()) for each in selectors) & frozenset(known.values())
+
+
 def unknown_selectors(selectors: Iterable[str]) -> list[str]:
     """Those that name no finding of the catalogue."""
     known = catalogue.names()

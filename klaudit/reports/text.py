@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from klaudit.model import Evidence, Finding, Problem, Report, Setup, Severity, Span
 from klaudit.reports.excerpt import Mark, excerpt
 from klaudit.reports.layout import Cell, Line, Style, paint, paragraph, table
 from klaudit.reports.setup_block import setup_blocks
+from klaudit.reports.shared_notes import SharedNote, divided
 from klaudit.reports.view import NO_LIMIT, View
 from klaudit.reports.visible import visible
 from klaudit.reports.withheld import why_withheld, withheld_in_words
@@ -35,11 +38,12 @@ def _brief(report: Report, view: View) -> Iterator[Line]:
 
 
 def _full(report: Report, view: View) -> Iterator[Line]:
-    yield from _by_file(report, view, every_file=view.verbose)
+    listed, shared = divided(report.findings, view)
+    yield from _by_file(replace(report, findings=tuple(listed)), view, every_file=view.verbose)
     if view.verbose:
         yield from _withheld(report, view)
     yield from problems(report.errors, view)
-    yield from _summary(report, view)
+    yield from _summary(report, view, {finding.span.path for finding in listed}, shared)
 
 
 def _by_file(report: Report, view: View, *, every_file: bool) -> Iterator[Line]:
@@ -175,7 +179,8 @@ def problems(errors: Sequence[Problem], view: View) -> Iterator[Line]:
         yield ()
 
 
-def _summary(report: Report, view: View) -> Iterator[Line]:
+def _summary(report: Report, view: View, shown: Container[str], shared: Sequence[SharedNote]) -> Iterator[Line]:
+    """`shown` are the files whose set-ups stand above."""
     if report.findings:
         by_rule = Counter((f.rule, f.name, f.severity) for f in report.findings)
         rows: list[list[Cell]] = [
@@ -189,10 +194,12 @@ def _summary(report: Report, view: View) -> Iterator[Line]:
         verdicts = Counter(setup.verdict for setup in report.setups)
         told = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.most_common())
         yield from paragraph(f"{counted(len(report.setups), 'set-up')}: {told}.", width, indent=2)
-        paths = {finding.span.path for finding in report.findings}
-        if not view.verbose and any(setup.path not in paths for setup in report.setups):
-            hint = "Those without findings are listed by `klaudit setups` and shown by --verbose."
+        if not view.verbose and any(setup.path not in shown for setup in report.setups):
+            which = "Those not shown" if shared else "Those without findings"
+            hint = f"{which} are listed by `klaudit setups` and shown by --verbose."
             yield from paragraph(hint, width, indent=2, style="faint")
+    for note in shared:
+        yield from paragraph(prose(note.in_words), width, first=(("note: ", "note"),), indent=2)
     for remark in report.remarks:
         yield from paragraph(prose(remark), width, first=(("note: ", "note"),), indent=2)
     if withheld := withheld_in_words(report):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -40,7 +40,8 @@ class View(Struct, frozen=True):
     `wrap` says whether lines that tools look for (`path:line:column ...`) may be broken to `width` too: on a terminal, not in a pipe.
     `repository_prefix` leads from the root of the repository to the scanned root, which is what CI systems know files by; `blob` is the
     address below which they show them.  `room` is how many bytes may be written, for formats that know how to be short.  `after` gives
-    what set-ups would be after `klaudit fix`; it takes time, and is called only by formats that tell it.
+    what set-ups would be after `klaudit fix`; it takes time, and is called only by formats that tell it.  Of the rules in `each_note`
+    the report for people lists every note, however many set-ups share it.
     """
 
     source: Callable[[str], Source | None] = _no_source
@@ -55,6 +56,7 @@ class View(Struct, frozen=True):
     blob: str = ""
     room: int = COMMENT
     after: Callable[[], Mapping[Which, Setup]] = _no_outlook
+    each_note: Container[str] = ()
 
     def path(self, path: str) -> str:
         """A path of the report as seen from the working directory, safe to print."""
