@@ -114,7 +114,7 @@ def _formula(place: Place, source: Source, view: View) -> Iterator[str]:
     from klaudit.code.scan import explain_line
 
     try:
-        text = explain_line(source, place.line, view.source, prefix=view.prefix)
+        text = explain_line(source, place.line, view.source, named=view.path)
     except UnreadableError as error:
         raise Failure(f"{place.path}: {error}") from None
     for row in text.splitlines():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from klaudit.code import charts
 from klaudit.code.notation import written
 from klaudit.code.result import CodeResult, Formula, Variant
@@ -12,12 +15,15 @@ from klaudit.model import Span
 _MOST_CONDITIONS = 160
 
 
-def explain(result: CodeResult, line: int, prefix: str = "") -> str:
+Named: TypeAlias = Callable[[str], str]  # how a path of the tree is called where the text is read
+
+
+def explain(result: CodeResult, line: int, named: Named = str) -> str:
     """The reasoning about every formula on a line of the file; what the file holds where there is none."""
     found = [formula for formula in result.formulas if _covers(formula, line, result.path)]
     if not found:
-        return _nothing(result, line, prefix)
-    return "\n\n".join(_explained(formula, prefix) for formula in found) + "\n"
+        return _nothing(result, line, named)
+    return "\n\n".join(_explained(formula, named) for formula in found) + "\n"
 
 
 def is_about(result: CodeResult, line: int) -> bool:
@@ -30,23 +36,23 @@ def _covers(formula: Formula, line: int, path: str) -> bool:
     return any(span is not None and span.path == path and span.line <= line <= span.end_line for span in spans)
 
 
-def _nothing(result: CodeResult, line: int, prefix: str) -> str:
-    places = [f"  {prefix}{result.path}:{formula.span.line}  {quoted(formula)}" for formula in result.formulas]
-    head = f"{prefix}{result.path}:{line}: no formula that compares log pi with log pi_ref"
+def _nothing(result: CodeResult, line: int, named: Named) -> str:
+    places = [f"  {named(result.path)}:{formula.span.line}  {quoted(formula)}" for formula in result.formulas]
+    head = f"{named(result.path)}:{line}: no formula that compares log pi with log pi_ref"
     return "\n".join([head, *(["those of this file:", *places] if places else [])]) + "\n"
 
 
-def _explained(formula: Formula, prefix: str) -> str:
-    lines = [f"{prefix}{formula.span.path}:{formula.span.line}  {quoted(formula)}"]
+def _explained(formula: Formula, named: Named) -> str:
+    lines = [f"{named(formula.span.path)}:{formula.span.line}  {quoted(formula)}"]
     if formula.home != formula.span:
-        lines.append(f"  written at {prefix}{formula.home.path}:{formula.home.line}")
+        lines.append(f"  written at {named(formula.home.path)}:{formula.home.line}")
     lines += ["", f"in {formula.symbol or 'the top level'}: {_use(formula)}; confidence {formula.confidence}"]
     lines += ["", "whose log-probabilities:"]
     for atom in formula.atoms:
         lines.append(f"  {atom.role:<11} {shown(atom.text)}" + (f": {shown(atom.reason)}" if atom.reason else ""))
     for variant in formula.variants:
         lines += ["", *_variant(formula, variant)]
-    lines += ["", "the way to where it is used:", *_way(formula, prefix)]
+    lines += ["", "the way to where it is used:", *_way(formula, named)]
     return "\n".join(lines)
 
 
@@ -94,6 +100,6 @@ def _variant(formula: Formula, variant: Variant) -> list[str]:
     return lines
 
 
-def _way(formula: Formula, prefix: str) -> list[str]:
-    steps = dict.fromkeys(f"{prefix}{span.path}:{span.line}" for span in (*formula.path, formula.sink))
+def _way(formula: Formula, named: Named) -> list[str]:
+    steps = dict.fromkeys(f"{named(span.path)}:{span.line}" for span in (*formula.path, formula.sink))
     return [f"  {step}" for step in steps]

@@ -31,10 +31,12 @@ def read_formulas(source: Source, analyses: Analyses, configured: Sequence[Setup
     return Formulas(with_own_penalties(configured, code, result), findings(result))
 
 
-def explain_line(source: Source, line: int, load: Callable[[str], Source | None], *, prefix: str = "") -> str:
+def explain_line(
+    source: Source, line: int, load: Callable[[str], Source | None], *, named: Callable[[str], str] = str
+) -> str:
     """The reasoning about the formulas on a line, as text; also about what a scan passes over.  Raises UnreadableError.
 
-    `prefix` stands before every path.
+    `named` says how a path is shown.
     """
     from klaudit.code.analyse import analyse
     from klaudit.code.explain import explain, is_about
@@ -45,7 +47,7 @@ def explain_line(source: Source, line: int, load: Callable[[str], Source | None]
     result = analyse(code, load=load)
     if not is_about(result, line):
         result = analyse(code, load=load, prefilter=False)
-    return explain(result, line, prefix)
+    return explain(result, line, named)
 
 
 def python_of(source: Source) -> Source | None:

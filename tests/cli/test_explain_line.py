@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,9 @@ def compute_loss(pg_loss, logp, ref_logp, beta):
 """
 
 
+_PLACE = re.compile(r"(?m)(?:^| )(\S+\.py):\d+")
+
+
 def explain(*places: str) -> Result:
     return CliRunner().invoke(cli, ["explain", *places])
 
@@ -46,10 +50,40 @@ def test_any_line_of_a_formula(folder: Path, line: int) -> None:
         assert part in outcome.output, part
 
 
-def test_from_a_folder_below(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("here", "given", "shown"),
+    [
+        (".", "pkg/losses.py", "pkg/losses.py"),
+        (".", "./pkg/../pkg/losses.py", "pkg/losses.py"),
+        ("pkg", "losses.py", "losses.py"),
+        ("pkg", "../pkg/losses.py", "losses.py"),
+        ("other/deep", "../../pkg/losses.py", "../../pkg/losses.py"),
+        ("..", "{root}/pkg/losses.py", "{root}/pkg/losses.py"),
+    ],
+)
+@pytest.mark.parametrize("line", [9, 2])
+def test_paths_are_those_from_the_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, here: str, given: str, shown: str, line: int
+) -> None:
+    """Also of what another file has a part in, and where there is no formula at all."""
+    (folder / "other" / "deep").mkdir(parents=True)
+    monkeypatch.chdir(folder / here)
+    given, shown = given.format(root=folder.name), shown.format(root=folder.name)
+    printed = _PLACE.findall(explain(f"{given}:{line}").output)
+    assert printed and set(printed) == {shown}
+
+
+def test_a_formula_of_another_file_is_named_from_the_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "train.py").write_text(
+        "from pkg.losses import compute_loss\n\n\ndef step(pg_loss, logp, ref_logp):\n"
+        "    loss = compute_loss(pg_loss, logp, ref_logp, 0.1)\n    loss.backward()\n"
+    )
     monkeypatch.chdir(folder / "pkg")
-    shown = explain("losses.py:8:5").output
-    assert shown.startswith("../pkg/losses.py:8 ")
+    output = explain("../train.py:5").output
+    assert set(_PLACE.findall(output)) >= {"../train.py", "losses.py"}
+    assert all(Path(path).is_file() for path in _PLACE.findall(output))
 
 
 def test_a_line_of_a_notebook() -> None:
