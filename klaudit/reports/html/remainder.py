@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from klaudit.findings import catalogue
-from klaudit.model import Finding, Problem, Report, Withheld
+from klaudit.model import Finding, Problem, Report, Severity, Withheld
 from klaudit.reports.html.markup import NOTHING, Html, element
 from klaudit.reports.html.words import place, sentence, severity
+from klaudit.reports.ranking import SEVERITIES
 from klaudit.reports.view import View
 
 _BY = {
@@ -20,9 +21,14 @@ _BY = {
 
 
 def rules(findings: Sequence[Finding]) -> Html:
-    """What the catalogue says of the rules that were found."""
-    found = dict(sorted({finding.rule: finding.name for finding in findings if is_explained(finding)}.items()))
-    items = [_rule(rule, name) for rule, name in found.items()]
+    """What the catalogue says of the rules that were found, with the severities that their findings have here.
+
+    How severe a finding is can hang on what is found, and on the configuration.
+    """
+    found: dict[str, tuple[str, set[Severity]]] = {}
+    for finding in filter(is_explained, findings):
+        found.setdefault(finding.rule, (finding.name, set()))[1].add(finding.severity)
+    items = [_rule(rule, name, levels) for rule, (name, levels) in sorted(found.items())]
     return _section("About the rules", "rules", element("ul", items, class_="rows", role="list")) if items else NOTHING
 
 
@@ -86,12 +92,13 @@ def _withheld(each: Withheld, view: View) -> Html:
     )
 
 
-def _rule(rule: str, name: str) -> Html:
+def _rule(rule: str, name: str, levels: Container[Severity]) -> Html:
     entry = catalogue.entry(name)
     parts = [element("h3", "Why"), *_paragraphs(entry.why), element("h3", "What to do"), *_paragraphs(entry.fix)]
     if entry.references:
         parts += [element("h3", "References"), element("ul", (element("li", each) for each in entry.references))]
-    title = (severity(entry.severity), element("span", rule, class_="rule"), " ", element("span", name, class_="name"))
+    shown = [part for level in SEVERITIES if level in levels for part in (" ", severity(level))]
+    title = (*shown[1:], element("span", rule, class_="rule"), " ", element("span", name, class_="name"))
     summary = element("summary", *title, element("span", entry.summary, class_="message"))
     return element("li", element("details", summary, element("div", *parts, class_="prose")), id=rule)
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from klaudit.model import Report, Setup, Span, Term
+from klaudit.model import Report, Setup, Severity, Span, Term
 from klaudit.readers.source import Source
 from klaudit.reports import View
 from klaudit.reports.html.links import links
@@ -223,3 +223,18 @@ def test_many_setups_stay_small(report: Report, view: View) -> None:
     outside = re.sub(r"<noscript>.*?</noscript>", "", text, flags=re.DOTALL)
     assert len(text) < 1000 * 3_600 + 60_000
     assert len(outside) < 1000 * 1_000 + 60_000
+
+
+# --- the rules that were found ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("severities", [("note",), ("warning",), ("note", "warning"), ("warning", "error", "note")])
+def test_a_rule_is_as_severe_as_its_findings(report: Report, view: View, severities: tuple[Severity, ...]) -> None:
+    """Whatever its default: code judges some of them more severely than others, and so may the configuration."""
+    found = [
+        replace(report.findings[0], rule="KLA305", name="unstable-exponential", severity=each) for each in severities
+    ]
+    tree = parse(text_of(replace(report, findings=tuple(found)), view))
+    (section,) = [e for e in tree.iter("section") if e.get("aria-labelledby") == "rules"]
+    tags = [words_of(e) for e in section.iter("span") if (e.get("class") or "").startswith("tag ")]
+    assert tags == sorted(severities, key=("error", "warning", "note").index)
