@@ -111,6 +111,12 @@ class MappingNode(Struct, frozen=True):
                 found = entry.value
         return found
 
+    @property
+    def in_force(self) -> tuple[Entry, ...]:
+        """The entries that count."""
+        last = {entry.key: entry for entry in self.entries}
+        return self.entries if len(last) == len(self.entries) else tuple(last.values())
+
 
 class SequenceNode(Struct, frozen=True):
     items: tuple[Node, ...]

@@ -14,12 +14,14 @@ import yaml
 from msgspec import Struct, field
 
 from klaudit.readers.document import Entry, MappingNode, Node, ScalarNode, SequenceNode, TreeDocument
+from klaudit.readers.merge_keys import merged, parts_of
 from klaudit.readers.source import Source, UnreadableError
 
 MAX_DEPTH = 200  # configs stay under 30; consumers may recurse
 MAX_NODES = 300_000  # more is data, not a config
 _BOM = b"\xef\xbb\xbf"
 _PROPERTIES = re.compile(rb"(?:[&!][^\s,\[\]{}]*[ \t]*)*")  # anchor and tag before a node
+_MERGE_TAG = "tag:yaml.org,2002:merge"
 _TEMPLATE = re.compile(rb"\{\{|\{%")
 _Loader: type[yaml.CSafeLoader] | type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -34,7 +36,8 @@ class _Mark(Protocol):
 def read_yaml(source: Source) -> tuple[TreeDocument, ...]:
     """All documents of a YAML text; an empty file has none.
 
-    Merge keys are expanded, aliases stand where they are used (their children where the anchor is), duplicate keys are all kept.
+    Merge keys are expanded (`merge_keys`), aliases stand where they are used (their children where the anchor is), duplicate keys are
+    all kept.
     Raises UnreadableError, with the line, for text that is not YAML, nested deeper than MAX_DEPTH or larger than MAX_NODES.
     """
     return _Reader(source).read()
@@ -49,7 +52,7 @@ class _Open(Struct):
     anchor: str | None
     entries: list[Entry] = field(default_factory=list)
     items: list[Node] = field(default_factory=list)
-    merged: list[Entry] = field(default_factory=list)
+    merged: list[MappingNode] = field(default_factory=list)
     key: ScalarNode | None = None
     height: int = 0
 
@@ -155,11 +158,8 @@ class _Reader:
     def _with_merged(self, opened: _Open) -> tuple[Entry, ...]:
         if not opened.merged:
             return tuple(opened.entries)
-        own = {entry.key for entry in opened.entries}
-        kept = {entry.key: entry for entry in opened.merged if entry.key not in own}
-        self._nodes += len(kept)
-        self._count(opened.start)
-        return (*kept.values(), *opened.entries)
+        own = frozenset(entry.key for entry in opened.entries)
+        return (*merged(opened.merged, own, self._count), *opened.entries)
 
     def _alias(self, event: yaml.AliasEvent) -> tuple[Node, int]:
         start, end = self._offset(event.start_mark), self._offset(event.end_mark)
@@ -191,19 +191,18 @@ class _Reader:
             parent.key = node
             return
         parent.key = None
-        if key.text == "<<" and key.plain and key.tag is None:
+        if key.tag == _MERGE_TAG or (key.text == "<<" and key.plain and key.tag is None):
             self._merge(parent, node)
         else:
             parent.entries.append(Entry(key.text, key.start, key.end, node))
 
     def _merge(self, parent: _Open, node: Node) -> None:
-        parts = reversed(node.items) if isinstance(node, SequenceNode) else (node,)  # the first of a list wins
+        parts = parts_of(node)
+        if parts is None:
+            raise self._unreadable("a merge key (<<) wants a mapping or a list of mappings", node.start)
         for part in parts:
-            if not isinstance(part, MappingNode):
-                raise self._unreadable("a merge key (<<) wants a mapping or a list of mappings", node.start)
-            self._nodes += len(part.entries)
             self._count(node.start)
-            parent.merged.extend(part.entries)
+            parent.merged.append(part)
 
     def _offset(self, mark: _Mark | None) -> int:
         if mark is None:

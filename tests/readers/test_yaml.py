@@ -92,7 +92,7 @@ STRUCTURES = [
     "- a\n- b: 1\n  c: 2\n-\n",
     "a: &x {b: 1}\nc: *x\nd: [*x, *x]\n",
     "base: &b {x: 1, y: 2}\nc:\n  y: 3\n  <<: *b\n  z: 4\n",
-    "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b], z: 1}\n",
+    "a: &a {x: 1}\nb: &b {y: 2}\nc: {<<: [*a, *b], z: 1}\n",
     "a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, x: 3}\n",
     'a: "x\\ty\\u00e9"\n"q k": 1\n\'z\': 2\n',
     "? a\n: b\n? c\n",

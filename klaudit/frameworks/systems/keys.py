@@ -39,7 +39,7 @@ def dotted_keys(document: TreeDocument) -> frozenset[str]:
         prefix, node = pending.popleft()
         visits += 1
         if isinstance(node, MappingNode):
-            for entry in node.entries:
+            for entry in node.in_force:
                 name = f"{prefix}.{entry.key}" if prefix else entry.key
                 names.add(name)
                 pending.append((name, entry.value))
@@ -57,7 +57,7 @@ def file_settings(document: TreeDocument, dialect: Dialect | None = None) -> lis
         prefix, node, start = pending.pop()
         visits += 1
         if isinstance(node, MappingNode):
-            for entry in reversed(node.entries):
+            for entry in reversed(node.in_force):
                 pending.append((f"{prefix}.{entry.key}" if prefix else entry.key, entry.value, entry.key_start))
         elif isinstance(node, ScalarNode):
             settings.append(_setting(source, prefix, node, start, dialect))
