@@ -66,11 +66,10 @@ class Pipeline:
             if not self._prefilter or self._screening.may_set(path, source.data):
                 gathered = self.gather(path)
                 setups, findings = self._judge(gathered.launches)
-                if self._screening.calls(path, source.data):
-                    called = self._judge(self._called(path))
-                    setups += called[0]
-                    # what is wrong with the called script itself is told where that is scanned
-                    findings += [finding for finding in called[1] if finding.span.path == path]
+                called = self._judge(self.called(path))
+                setups += called[0]
+                # what is wrong with the called script itself is told where that is scanned
+                findings += [finding for finding in called[1] if finding.span.path == path]
                 findings += map(never_existed, gathered.phantoms)
                 if not setups and (lost := _lost(gathered.problems)) and self._screening.holds_a_word(source.data):
                     return FileResult(path, problems=lost, parsed=True)  # a launch may stand where nobody has come to
@@ -93,8 +92,14 @@ class Pipeline:
             message = f"internal error, please report it: {type(error).__name__}: {error}\n{traceback.format_exc()}"
             return FileResult(path, problems=(Problem(path, None, message),))
 
-    def _called(self, path: str) -> list[Launch]:
-        """What other scripts launch when this one calls them, where they train otherwise than when run by themselves."""
+    def called(self, path: str) -> list[Launch]:
+        """What other scripts launch when this one calls them, where they train otherwise than when run by themselves.
+
+        Raises UnreadableError, TooLargeError and OSError for a file that cannot be read.
+        """
+        source = self._tree.source(path)
+        if source is None or not self._screening.calls(path, source.data):
+            return []
         launches = [(script, self._with_code(launch)) for script, launch in self._gatherer.called(path)]
         return [launch for script, launch in launches if _trains(launch) not in self._by_itself(script)]
 

@@ -19,6 +19,7 @@ from klaudit.tree import Tree
 if TYPE_CHECKING:
     from klaudit.code.analyses import Analyses
     from klaudit.frameworks.gather import Gathered
+    from klaudit.frameworks.launch import Launch
     from klaudit.pipeline import Pipeline
 
 
@@ -54,6 +55,13 @@ class Scanner:
     def gather(self, path: str) -> Gathered:
         """The launches of a file, unjudged.  Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""
         return self._pipeline.gather(path)
+
+    def called(self, path: str) -> list[Launch]:
+        """What other scripts launch when this one calls them, where they train otherwise than when run by themselves.
+
+        Raises UnreadableError, TooLargeError and OSError for a file that cannot be read.
+        """
+        return self._pipeline.called(path)
 
     def scan(self, path: str) -> FileResult:
         """All set-ups and findings of a file.  Never raises for what stands in it."""

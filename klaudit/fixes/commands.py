@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from klaudit.fixes import items, words
+from klaudit.fixes.given_here import given_here
 from klaudit.fixes.literals import prefers_capitals, spell
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.fixes.wish import Entry, Pages, Wish
@@ -130,7 +131,8 @@ class Commands:
         if self._system == "flags" and any(self._is_switch(name) and self._given(name) for name in wish.remove):
             raise CannotEditError("a flag that is given cannot be taken back by another one")
         if not launch.words or launch.words[-1].site.path != launch.head.path:
-            raise CannotEditError("the command that starts it stands in another file")
+            here = given_here(self._resolution.setup)
+            raise CannotEditError(f"the command that starts it stands in another file: change {here} by hand")
         self._move_to(launch.head.path)
         place = self._place_of(launch.words[-1].site)
         return [place.insert([self._word(entry) for entry in wish.write])]

@@ -77,6 +77,10 @@ class Drafter:
                     unchanged.append(refused)
         return Looked(reading, tuple(drafts), tuple(unchanged))
 
+    def rules_of(self, resolution: Resolution) -> tuple[str, ...]:
+        """The rules of the selected findings of a launch that another set-up mends, without those that are excused."""
+        return self._mended(resolution)[0]
+
     def _mended(self, resolution: Resolution) -> tuple[tuple[str, ...], dict[str, str]]:
         """The selected findings of a launch that another set-up mends, notes only where the user selects; and those that are excused."""
         names = _MENDED | _OF_CODE if broken_code(resolution) is not None else _MENDED

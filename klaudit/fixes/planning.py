@@ -21,6 +21,7 @@ from klaudit.fixes.rereading import Reading, Rereader, reading
 from klaudit.fixes.snapshot import Launches, problem_of
 from klaudit.fixes.watched import WatchedTree
 from klaudit.fixes.wish import Pages
+from klaudit.fixes.wrapped import left_alone
 from klaudit.frameworks.load import load_frameworks
 from klaudit.model import Problem
 from klaudit.scanner import Scanner
@@ -63,16 +64,19 @@ class _Planner:
         self.plan = Plan(root=tree.root)
         self._tree = tree
         self._options = options
+        self._request = request
         self._scanner = Scanner(tree, files, options)
         self._pages = Pages(tree)
         self._drafter = Drafter(self._scanner, tree, self._pages, options, request)
         self._before: dict[str, Reading] = {}
         self._asked: dict[str, frozenset[str]] = {}  # the files drawn on to tell whether one may hold settings
         self._drafts: list[Draft] = []
+        self._looked_at: tuple[str, ...] = ()
 
     def look(self, files: Sequence[str], progress: Progress | None) -> None:
         """What each launch needs."""
         hits = [(path, size) for path in files if (size := self._size(path)) is not None]
+        self._looked_at = tuple(path for path, _ in hits)
         looked: dict[str, Looked | Problem] = {}
         for path, seen in spread(self._look_at, hits, self._options.jobs):
             looked[path] = seen
@@ -115,6 +119,8 @@ class _Planner:
         self.plan.unchanged += [_refused(draft, why) for draft, why in proven.refused]
         self.plan.contents = proven.contents
         self.plan.originals = proven.originals
+        edited = self._scanner.over(WatchedTree(self._tree.root, dict(proven.contents)))
+        self.plan.unchanged += left_alone(edited, self._looked_at, self._drafter.rules_of, self._request)
 
     def _size(self, path: str) -> int | None:
         """How large a file is that may hold settings; None for one that holds none, or cannot be read."""

@@ -135,7 +135,7 @@ class Prover:
         is_own = all(any(self._is_same_command(each, failure) for each in group) for failure in hurt)
         for draft in group:
             why = f"{self._told(hurt[0])} shares its text, and there {hurt[0].why}"
-            draft.mentions = (hurt[0].path,)
+            draft.mentions = (hurt[0].path, draft.path)
             try:
                 if is_own:
                     self._guard(draft, hurt, why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
@@ -110,9 +111,10 @@ def _explanations(migration: Migration) -> Iterator[str]:
 
 def _as_seen(text: str, mentions: Sequence[str], view: View) -> str:
     """With the files it names as seen from the working directory."""
-    for path in mentions:
-        text = text.replace(path, view.path(path))
-    return text
+    if not mentions:
+        return text
+    either = "|".join(map(re.escape, sorted(mentions, key=len, reverse=True)))  # one may be the end of another
+    return re.sub(rf"(?<![\w./-])(?:{either})(?![\w/-])", lambda found: view.path(found[0]), text)
 
 
 def _rows(label: str, setup: Setup | None) -> Iterator[list[Cell]]:
