@@ -216,7 +216,8 @@ def _head(span: Span, command: Command, source: Source) -> Span:
 
 def _in_order(item: ConfigObject, lineage: Lineage) -> list[Setting]:
     """What is given, what constructors set in spite of it, and what is assigned to the made object."""
-    is_given = [item.kind == "call" and item.span.start <= each.span.start < item.span.end for each in item.settings]
+    # what stands above the call comes with it: from a dict that is unfolded, a partial that is completed
+    is_given = [item.kind == "call" and each.span.start < item.span.end for each in item.settings]
     if item.kind == "class":
         return [*item.settings, *lineage.forced, *item.forced]
     given = [each for each, inside in zip(item.settings, is_given, strict=True) if inside]

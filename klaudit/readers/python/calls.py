@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from klaudit.readers.document import Argument, ConfigObject
-from klaudit.readers.python import functions
+from klaudit.readers.python import functions, partials
 from klaudit.readers.python.assignments import AssignmentReader
 from klaudit.readers.python.commands import STARTERS
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
-from klaudit.readers.python.names import dotted
-from klaudit.readers.python.results import Made, Table, value_of
+from klaudit.readers.python.names import callee_name, dotted
+from klaudit.readers.python.results import Made, Pair, Table, value_of
 from klaudit.readers.python.scopes import Place
 from klaudit.readers.python.settings import settings_of
 from klaudit.readers.python.symbols import defining
@@ -45,6 +45,7 @@ class CallReader:
         self.objects: list[ConfigObject] = []
         self._made: dict[int, int] = {}  # by id of a call or dict: its index in `objects`
         self._settings = 0
+        self._partials: frozenset[int] | None = None
         self._stars = any(name == "*" for name, _ in facts.imports)
 
     def read(self) -> list[ConfigObject]:
@@ -71,6 +72,13 @@ class CallReader:
         node, place = site.node, site.place
         if not isinstance(node, ast.Call):
             return None
+        if (completed := partials.called(self.evaluator, node, place)) is not None:
+            return self._object(site, completed.symbol, completed.pairs, completed.open, node.args)
+        if (held := partials.held(self.evaluator, node, place)) is not None:
+            if id(node) in self._called_partials():
+                return None  # told where it is called, with what is given there
+            unseen = (*held.open, "the callers of a partial")
+            return self._object(site, held.symbol, held.pairs, unseen, node.args[1:])
         symbol = self._symbol(node.func, place)
         last = symbol.rpartition(".")[2]
         if not symbol or symbol in _BUILTINS or last in _READ_ELSEWHERE or symbol in STARTERS:
@@ -90,16 +98,41 @@ class CallReader:
             symbol, pairs, unseen, arguments = made.symbol, made.pairs, made.open, []
         else:
             pairs, unseen = functions.keywords(self.evaluator, node, place)
+        return self._object(site, symbol, pairs, unseen, arguments)
+
+    def _object(
+        self,
+        site: Site,
+        symbol: str,
+        pairs: tuple[Pair, ...],
+        unseen: tuple[str, ...],
+        arguments: Sequence[ast.expr],
+    ) -> ConfigObject:
         return ConfigObject(
             "call",
             symbol,
             settings_of(self.module, pairs),
-            span,
+            self.module.span(self.module.start(site.node), self.module.end(site.node)),
             site.target,
             open=unseen,
-            arguments=tuple(self._argument(argument, place) for argument in arguments),
-            scope=place.scope.name,
+            arguments=tuple(self._argument(argument, site.place) for argument in arguments),
+            scope=site.place.scope.name,
         )
+
+    def _called_partials(self) -> frozenset[int]:
+        """The partials, by id of their calls, that are bound to a name and called, or completed by another partial, in this module."""
+        if self._partials is None:
+            used: set[int] = set()
+            for site in self.facts.calls:
+                if isinstance(site.node, ast.Call):
+                    is_more = callee_name(site.node.func) == partials.PARTIAL and site.node.args
+                    used |= self._bound_to(site.node.args[0] if is_more else site.node.func, site.place)
+            self._partials = frozenset(used)
+        return self._partials
+
+    def _bound_to(self, node: ast.expr, place: Place) -> set[int]:
+        binding = defining(node.id, place, self.evaluator.runs) if isinstance(node, ast.Name) else None
+        return {id(binding.value)} if binding is not None and binding.value is not None else {id(node)}
 
     def _symbol(self, function: ast.expr, place: Place) -> str:
         """What is called, in full; empty for methods of values (`x.sum(dim=0)`) and whatever else has no name of its own."""

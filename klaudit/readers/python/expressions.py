@@ -115,6 +115,8 @@ class ExpressionWalker:
 
     def assigned(self, value: ast.expr, target: str, place: Place) -> None:
         """Notes that `value` is bound to `target`; a text that starts like a command line is a site of its own."""
+        if type(value) is ast.Call and callee_name(value.func) == "partial":
+            self.aliases.add(target)  # a call without keywords completes it
         self.targets[id(value)] = target
         if type(value) in _COMMAND_TYPES and self._is_command_line(value):
             self.facts.texts.append(Site(value, place, target))

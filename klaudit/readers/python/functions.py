@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from klaudit.readers.python import strings
+from klaudit.readers.python import partials, strings
 from klaudit.readers.python.containers import merge
 from klaudit.readers.python.objects import as_table
 from klaudit.readers.python.results import (
@@ -84,7 +84,7 @@ def call(evaluator: Evaluator, node: ast.Call, place: Place) -> Result:
     if last[:1].isupper():
         pairs, unseen = keywords(evaluator, node, place)
         return Made(symbol, pairs, evaluator.module.start(node), evaluator.module.end(node), unseen)
-    return _opaque_call(evaluator, node, symbol, place)
+    return partials.called(evaluator, node, place) or _opaque_call(evaluator, node, symbol, place)
 
 
 def keywords(evaluator: Evaluator, node: ast.Call, place: Place) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
