@@ -78,7 +78,7 @@ def _in_excluded_folder(path: str) -> bool:
 
 
 def _is_prose(targets: Targets, path: str) -> bool:
-    """Whether a file on disk has no suffix and does not ask for a shell either: a LICENSE, a Makefile."""
+    """Whether a file on disk has no suffix and does not ask for a shell either: a LICENSE."""
     if path in targets.overlay or is_candidate(path) is not None:
         return False
     return not _is_wanted(targets.root, path, Options())

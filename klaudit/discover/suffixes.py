@@ -8,8 +8,10 @@ SHELL = frozenset((".sh", ".bash", ".slurm", ".sbatch"))
 PYTHON = frozenset((".py",))
 NOTEBOOK = frozenset((".ipynb",))
 CONFIG = frozenset((".yaml", ".yml", ".json", ".toml"))
+MAKE = frozenset((".mk",))
 MARKDOWN = frozenset((".md", ".markdown"))
-SUFFIXES = SHELL | PYTHON | NOTEBOOK | CONFIG
+SUFFIXES = SHELL | PYTHON | NOTEBOOK | CONFIG | MAKE
+_MAKEFILES = frozenset(("makefile", "gnumakefile"))
 SHEBANG_BYTES = 128
 
 # Folders of tools and builds: what lies in them was copied or generated, and is not what anybody launches from.
@@ -31,12 +33,17 @@ def suffix_of(path: str) -> str:
     return f".{suffix.lower()}" if dot and stem else ""
 
 
+def is_makefile(path: str) -> bool:
+    """Whether make reads a file of this name."""
+    return suffix_of(path) in MAKE or path.rpartition("/")[2].lower() in _MAKEFILES
+
+
 def is_candidate(path: str, *, include_markdown: bool = False) -> bool | None:
     """Whether a file is worth opening; None where its first line must say (see `has_shell_shebang`)."""
     suffix = suffix_of(path)
     if suffix in SUFFIXES or (include_markdown and suffix in MARKDOWN):
         return True
-    return None if not suffix else False
+    return True if is_makefile(path) else None if not suffix else False
 
 
 def has_shell_shebang(data: bytes) -> bool:

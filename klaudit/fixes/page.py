@@ -6,6 +6,7 @@ import json
 import re
 from bisect import bisect_left
 
+from klaudit.discover.suffixes import is_makefile
 from klaudit.model import Edit
 from klaudit.readers.source import Source
 
@@ -31,7 +32,9 @@ class Page:
 
     @classmethod
     def of(cls, source: Source) -> Page:
-        """Raises UnreadableError for a notebook that is none."""
+        """Raises UnreadableError for a notebook that is none, CannotEditError for what is only read."""
+        if is_makefile(source.path):
+            raise CannotEditError(f"make expands what stands in {source.path}: to be changed by hand")
         if not source.path.endswith(".ipynb"):
             return cls(source)
         from klaudit.readers.notebook import read_notebook

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from klaudit.discover.suffixes import is_makefile
 from klaudit.fixes.edits import apply
 from klaudit.fixes.page import CannotEditError, Page
 from klaudit.gate.comments import Piece, pieces_of
@@ -105,6 +106,10 @@ def _check(source: Source, reason: str) -> None:
     """Raises CannotEditError for a file that can have no such comment."""
     if source.path.lower().endswith(".json"):
         raise CannotEditError("JSON has no comments")
+    if is_makefile(source.path):
+        raise CannotEditError(
+            "a comment in a recipe would be run: to be written by hand, on a line of its own without a tab"
+        )
     if not reason.isascii() and not _is_utf8(source.data):
         raise CannotEditError("the file is not UTF-8, so the reason must be ASCII")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from klaudit.discover.suffixes import is_makefile
 from klaudit.frameworks.classes import Classes, Lineage
 from klaudit.frameworks.configure import Configurer
 from klaudit.frameworks.detect import Detector
@@ -59,6 +60,9 @@ class Gatherer:
         if source is None:
             gathered.parsed = False
             return gathered
+        if is_makefile(path):
+            self._makefile(source, gathered)
+            return gathered
         match posixpath.splitext(path)[1].lower():
             case ".py":
                 self._python(source, gathered)
@@ -99,6 +103,7 @@ class Gatherer:
         imports: tuple[str, ...] = _NO_IMPORTS,
         environment: Mapping[str, str] | None = None,
         follow_scripts: bool = False,
+        assumes: tuple[str, ...] = (),
     ) -> None:
         from klaudit.readers.shell import read_shell
 
@@ -110,7 +115,21 @@ class Gatherer:
             follow_branches=not follow_scripts,  # of a called script they are told where that script stands
         )
         gathered.problems += document.problems
-        self._commands(document.commands, source, imports, gathered)
+        commands = document.commands
+        if assumes:
+            commands = tuple(replace(each, assumes=(*assumes, *each.assumes)) for each in commands)
+        self._commands(commands, source, imports, gathered)
+
+    def _makefile(self, source: Source, gathered: Gathered) -> None:
+        from klaudit.readers.make import read_makefile
+
+        makefile = read_makefile(source)
+        gathered.problems += makefile.problems
+        for recipe in makefile.recipes:
+            data = recipe.source.data
+            if self._screening.holds_a_word(data) or b".sh" in data or self._screening.may_start(source.path, data):
+                follow = calls_scripts(data)
+                self._shell(recipe.source, gathered, follow_scripts=follow, assumes=recipe.assumes)
 
     def _python(self, source: Source, gathered: Gathered) -> None:
         from klaudit.readers.python import read_python

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 
 from klaudit.discover.prefilter import Prefilter, prefilter_of
-from klaudit.discover.suffixes import CONFIG, MARKDOWN, NOTEBOOK, PYTHON, suffix_of
+from klaudit.discover.suffixes import CONFIG, MARKDOWN, NOTEBOOK, PYTHON, is_makefile, suffix_of
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import Index
 from klaudit.frameworks.sourced import Sourced
@@ -61,7 +61,7 @@ class Screening:
 
     def calls(self, path: str, data: bytes) -> bool:
         """Whether a shell script names another one of the tree that launches something."""
-        is_shell = suffix_of(path) not in PYTHON | NOTEBOOK | CONFIG | MARKDOWN
+        is_shell = suffix_of(path) not in PYTHON | NOTEBOOK | CONFIG | MARKDOWN and not is_makefile(path)
         return is_shell and self._sourced.calls(data, path)
 
     def reads_settings(self, program: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 
+from klaudit.discover.suffixes import is_makefile
 from klaudit.gate.comments.pieces import Piece, Range
 from klaudit.readers.source import Source, UnreadableError
 
@@ -23,6 +24,10 @@ def pieces_of(source: Source) -> list[Piece]:
 
 def _pieces(source: Source, language: str = "") -> list[Piece]:
     # each reader is imported only for a file of its own
+    if not language and is_makefile(source.path):
+        from klaudit.gate.comments.make import makefile_piece
+
+        return [makefile_piece(source)]
     match language or posixpath.splitext(source.path)[1].lower():
         case ".py" | "python":
             from klaudit.gate.comments.python import python_piece
