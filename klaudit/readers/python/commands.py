@@ -156,11 +156,17 @@ class CommandReader:
         while scope is not None and block is not None:
             for part in block.ancestors():
                 if part.kind == "arm" and part.test is not None and self.evaluator.runs(part, scope) is not True:
-                    spelled = self.module.spelling(self.module.start(part.test), self.module.end(part.test))
-                    found.append(spelled if part.wanted else f"not ({spelled})")
+                    found.append(self._condition(part.test, wanted=part.wanted))
             block = scope.site.block if scope.site is not None else None
             scope = scope.parent
         return tuple(reversed(found))
+
+    def _condition(self, test: ast.expr, *, wanted: bool) -> str:
+        """That a test holds, or that it does not, as the module words it."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, wanted = test.operand, not wanted
+        spelled = self.module.spelling(self.module.start(test), self.module.end(test))
+        return spelled if wanted else f"not ({spelled})"
 
 
 def _environment(value: Result) -> tuple[tuple[str, str | None], ...]:

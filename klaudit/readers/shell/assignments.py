@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from klaudit.readers.shell.arithmetic import evaluate
 from klaudit.readers.shell.expand import Expander
+from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.lookup import ArithmeticVariables, number_at
 from klaudit.readers.shell.state import Key, State, Value, Variable
-from klaudit.readers.shell.text import EMPTY, Text, owned_by, plain
-from klaudit.readers.shell.words import Assignment, Element
+from klaudit.readers.shell.text import EMPTY, Text, decode, owned_by, plain
+from klaudit.readers.shell.words import Assignment, Element, Plain, Word
 
 
 def perform(expander: Expander, assignment: Assignment) -> None:
@@ -66,10 +67,22 @@ def _assign_elements(expander: Expander, name: str, elements: tuple[Element, ...
         fields = expander.fields(element.value)
         for field in fields:
             is_whole = len(fields) == 1
-            value = Value(owned_by(field.text, name, place), field.place or (place if is_whole else None))
+            several = field.several or _matched(element.value, field, expander)
+            text = owned_by(field.text, name, place)
+            value = Value(text, field.place or (place if is_whole else None), several)
             items[following] = value
             following += 1
     state.assign_array(name, items)
+
+
+def _matched(word: Word, field: Field, expander: Expander) -> tuple[str, ...]:
+    """What the number of elements hangs on that a word gives as a pattern for the names of files."""
+    text = expander.code.text
+    is_pattern = any(
+        isinstance(part, Plain) and not part.quoted and ("*" in (spelled := text[part.start : part.end]) or "?" in spelled)
+        for part in word.parts
+    )
+    return (decode(plain(field.text)),) if is_pattern else ()
 
 
 def declare(state: State, name: str, **attributes: bool | str) -> None:

@@ -126,7 +126,7 @@ def _source(machine: Machine, call: Call) -> None:
     frame.code, frame.instructions, frame.kind = code, machine.instructions(code), "source"
     frame.file = script_path(source)
     if len(call.fields) > 2:
-        frame.positional = tuple(Value(field.text, field.place) for field in call.fields[2:])
+        frame.positional = tuple(Value(*field) for field in call.fields[2:])
     frame.is_tested = frame.is_tested or call.tested
     state.succeed()
     machine.push(frame)

@@ -121,7 +121,7 @@ def _for_shell(machine: Machine, call: Call, words: Sequence[str], shell: int) -
             break
     if index < len(words) and takes_code:
         rest = call.fields[index + 1 :]
-        positional = tuple(Value(field.text, field.place) for field in rest[1:])
+        positional = tuple(Value(*field) for field in rest[1:])
         return Carried(_built(call, call.fields[index : index + 1]), positional, words[index + 1] if rest else "")
     if index < len(words) and "-s" not in words[shell + 1 : index]:
         return _script(machine, call, index) if machine.follow_scripts else None
@@ -136,7 +136,7 @@ def _script(machine: Machine, call: Call, index: int) -> Carried | None:
     if source is None or b"\0" in source.data:
         return None
     file = script_path(source)
-    positional = tuple(Value(field.text, field.place) for field in call.fields[index + 1 :])
+    positional = tuple(Value(*field) for field in call.fields[index + 1 :])
     return Carried(machine.code_of(source), positional, file, file)
 
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from klaudit.readers.shell.arithmetic import BadExpressionError
 from klaudit.readers.shell.automaton import TooCostlyError
 from klaudit.readers.shell.brackets import DoubleBrackets
+from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.conditions import BadTestError, Outcome, Refinement
 from klaudit.readers.shell.expand import Expander
-from klaudit.readers.shell.exploration import in_words, negated, refine, something
+from klaudit.readers.shell.exploration import in_words, leaves, negated, refine, something
 from klaudit.readers.shell.lexer import Lexer
 from klaudit.readers.shell.patterns import Glob
 from klaudit.readers.shell.program import (
@@ -26,6 +27,7 @@ from klaudit.readers.shell.program import (
     LoopTest,
     Negate,
     Next,
+    Range,
     Redirected,
     Restore,
     Return,
@@ -75,6 +77,8 @@ def case(machine: Machine, instruction: Case) -> None:
         chosen = None
     starts = [target for _, target in instruction.arms] + [instruction.join]
     taken = (starts[chosen], starts[chosen + 1]) if chosen is not None else (instruction.join, instruction.join)
+    if chosen is not None and not _has_catch_all(instruction, frame.code):
+        _open_no_arm(machine, instruction, taken)
     for index, (patterns, target) in enumerate(instruction.arms):
         other = (target, starts[index + 1])
         if index != chosen and machine.explorer.wants(state, taken, other):
@@ -84,6 +88,20 @@ def case(machine: Machine, instruction: Case) -> None:
                 refine(way, refinement, True, frame.code.place(*other))
     state.succeed()
     frame.position = taken[0]
+
+
+def _has_catch_all(case: Case, code: Code) -> bool:
+    return any(code.text[each.start : each.end] == "*" for patterns, _ in case.arms for each in patterns)
+
+
+def _open_no_arm(machine: Machine, case: Case, taken: Range) -> None:
+    """The way on which no arm is taken."""
+    state, code = machine.state, machine.state.frame.code
+    after = (case.join,) * 2
+    if machine.explorer.wants(state, taken, after):
+        patterns = [decode(code.text[each.start : each.end]) for patterns, _ in case.arms for each in patterns]
+        subject = decode(code.text[case.subject.start : case.subject.end])
+        machine.explorer.open(state, after, negated(f"{subject} = {' | '.join(patterns)}"), taken)
 
 
 def _matches(subject: str, patterns: tuple[Word, ...], expander: Expander) -> bool:
@@ -167,16 +185,22 @@ def loop_test(machine: Machine, instruction: LoopTest) -> None:
         return
     wanted = (state.status == 0) != instruction.until
     words = in_words(frame.code, *instruction.condition)
+    assumed = negated(words) if instruction.until else words
     is_uncertain = bool(state.status_hangs) or words in _ENDLESS
+    body = (frame.position, instruction.end)
+    if wanted and words not in _ENDLESS and leaves(state, body):  # a check in the shape of a loop
+        after = (instruction.end,) * 2
+        if machine.explorer.wants(state, body, after):
+            way = machine.explorer.open(state, after, negated(assumed), body)
+            way.frame.blocks = way.frame.blocks[:-1]
     if wanted and block.rounds < (1 if is_uncertain else _MAX_ROUNDS):
         frame.blocks = (*frame.blocks[:-1], replace(block, rounds=block.rounds + 1))
         return
     if wanted and not is_uncertain:
         machine.problem(frame.code.place(*instruction.condition), "loop not followed to its end")
-    body = (frame.position, instruction.end)
     is_skipped = not wanted and block.rounds == 0 and bool(state.status_hangs)
     if is_skipped and machine.explorer.wants(state, (instruction.end,) * 2, body):
-        way = machine.explorer.open(state, body, negated(words) if instruction.until else words)
+        way = machine.explorer.open(state, body, assumed)
         way.frame.blocks = (*frame.blocks[:-1], replace(block, rounds=_MAX_ROUNDS))
     frame.blocks = frame.blocks[:-1]
     frame.position = instruction.end
@@ -259,7 +283,7 @@ def evaluate(machine: Machine, instruction: Evaluate) -> None:
         outcome = Outcome(False)
     state.succeed(outcome.holds, outcome.hangs)
     machine.note_test(frame.code, start - 2, end + 2, refinement)
-    machine.check_failure(instruction.tested)
+    machine.check_failure(instruction.tested, (start - 2, end + 2))
 
 
 HANDLERS: dict[type, Callable[[Machine, Any], None]] = {

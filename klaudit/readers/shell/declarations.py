@@ -12,7 +12,7 @@ from klaudit.readers.shell.arithmetic import BadExpressionError, evaluate
 from klaudit.readers.shell.call import Call
 from klaudit.readers.shell.lookup import ArithmeticVariables
 from klaudit.readers.shell.state import Value
-from klaudit.readers.shell.text import Text, cut, hangs_on, plain
+from klaudit.readers.shell.text import Text, cut, hangs_on, merge_names, plain
 from klaudit.readers.shell.words import Assignment
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def set_(machine: Machine, call: Call) -> None:
         word, on = arguments[index], arguments[index][0] == "-"
         index += 1
         if word == "--":
-            state.frame.positional = tuple(Value(field.text, field.place) for field in call.fields[index + 1 :])
+            state.frame.positional = tuple(Value(*field) for field in call.fields[index + 1 :])
             state.succeed()
             return
         for letter in word[1:]:
@@ -143,7 +143,7 @@ def set_(machine: Machine, call: Call) -> None:
             if name:
                 state.options = replace(state.options, **{name: on})
     if index < len(arguments):
-        state.frame.positional = tuple(Value(field.text, field.place) for field in call.fields[index + 1 :])
+        state.frame.positional = tuple(Value(*field) for field in call.fields[index + 1 :])
     state.succeed()
 
 
@@ -152,7 +152,7 @@ def shift(machine: Machine, call: Call) -> None:
     arguments = call.arguments
     count = int(arguments[0]) if arguments and arguments[0].isdigit() else 1
     if count > len(frame.positional):
-        state.succeed(False)
+        state.succeed(False, merge_names(*[value.several for value in frame.positional]))
         return
     frame.positional = frame.positional[count:]
     state.succeed()

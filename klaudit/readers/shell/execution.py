@@ -34,7 +34,7 @@ def run_command(machine: Machine, instruction: Run) -> None:
     else:
         _without_words(machine, expander, command)
     if len(state.frames) == depth and not state.has_ended and state.frame is frame:
-        machine.check_failure(instruction.tested)
+        machine.check_failure(instruction.tested, (command.start, command.end))
 
 
 def _expanded(
@@ -128,7 +128,7 @@ def _call_function(machine: Machine, call: Call, function: Function) -> None:
     state = machine.state
     frame = state.frame
     values = _prefix_values(call)
-    positional = tuple(Value(field.text, field.place) for field in call.fields[1:])
+    positional = tuple(Value(*field) for field in call.fields[1:])
     pushed = machine.push(
         Frame(
             function.code,

@@ -16,13 +16,17 @@ from klaudit.readers.shell.code import Code
 from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.effects import effects
 from klaudit.readers.shell.program import Range
-from klaudit.readers.shell.state import State, Value
+from klaudit.readers.shell.state import Key, State, Value
 from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, decode, from_bytes, owned_by
 
 _MAX_WORDS = 160
 _BLANKS = re.compile(r"(?:\s|\\\n)+")
 _BRACKETS = re.compile(r"\[\[ (.*) \]\]|\[ (.*) \]|\(\( ?(.*?) ?\)\)|test (.*)", re.DOTALL)
+_SEVERAL = ("]]", " ] ", " && [", " || [")  # in what seems to be one pair of brackets
+_JOINING = ("&&", "||", " -a ", " -o ", ";")  # so that a sign of negation before them is not that of the whole
+_NOT = "not ("
 
+_ON = "on"  # past a failure
 SOMETHING = "?"  # what an unknown text that is assumed not to be empty reads as
 
 
@@ -77,6 +81,15 @@ class Explorer:
         """Whether branches met now are to be followed."""
         return not self.is_nested and self._budget.runs > 0 and (self.region is None or self.region.contains(state))
 
+    def wants_on(self, state: State, rest: Range) -> bool:
+        """Whether to follow what comes after a failure that ends the script: it is asked for the first time."""
+        key = (*_key(state, rest), _ON)
+        if not self.is_open(state) or key in self._settled:
+            return False
+        self._settled.add(key)
+        self._kept.append(state.frame.instructions)
+        return True
+
     def wants(self, state: State, taken: Range, other: Range, what_for: str = "") -> bool:
         """Whether to follow the `other` way as well: it is asked for the first time and can start another command.
 
@@ -102,7 +115,7 @@ class Explorer:
         frame = way.frame
         frame.position = arm[0]
         way.assumes = (*state.assumes, assumption)
-        is_check = instead_of is not None and leaves(state, instead_of)
+        is_check = instead_of == arm or (instead_of is not None and leaves(state, instead_of))
         checks = self._checks | {_key(state, arm)} if is_check else self._checks
         self._ways.append(Way(way, Region(0 if is_check else len(way.frames), frame.code, *arm), checks))
         return way
@@ -135,10 +148,10 @@ def something(hangs: tuple[str, ...], place: Place) -> Text:
     return (Fragment(SOMETHING, place.source, place.start, place.start, hangs_on=hangs),)
 
 
-def give(state: State, name: str, value: Text) -> None:
-    """Set a variable, or a positional parameter and those before it."""
+def give(state: State, name: str, value: Text, key: Key | None = None) -> None:
+    """Set a variable, an element of it, or a positional parameter and those before it."""
     if not name.isdigit():
-        state.assign(name, value)
+        state.assign(name, value, key=key)
         return
     number, frame = int(name), state.frame
     given = list(frame.positional)
@@ -150,15 +163,25 @@ def give(state: State, name: str, value: Text) -> None:
 
 def in_words(code: Code, start: int, end: int) -> str:
     """A condition as the script words it, without its brackets."""
-    text = _BLANKS.sub(" ", code.text[start:end]).strip()
-    if brackets := _BRACKETS.fullmatch(text):
-        inner = next(group for group in brackets.groups() if group is not None)
-        if not any(symbol in inner for symbol in ("]]", " ] ", " && [", " || [")):
-            text = inner.strip()
+    text = _without_brackets(_BLANKS.sub(" ", code.text[start:end]).strip())
     if len(text) > _MAX_WORDS:
         text = text[: _MAX_WORDS - 2] + from_bytes(" …".encode())
     return decode(text)
 
 
+def _without_brackets(text: str) -> str:
+    if brackets := _BRACKETS.fullmatch(text):
+        inner = next(group for group in brackets.groups() if group is not None).strip()
+        is_number = text.startswith("((")  # where the sign of negation binds more tightly than elsewhere
+        if not any(symbol in inner for symbol in _SEVERAL) and not (is_number and inner.startswith("!")):
+            return inner
+    return text
+
+
 def negated(words: str) -> str:
-    return f"not ({words})"
+    """That a condition in words does not hold."""
+    if words.startswith(_NOT) and words.endswith(")"):
+        return words[len(_NOT) : -1]
+    if words.startswith("! ") and not any(symbol in words for symbol in _JOINING):
+        return _without_brackets(words[2:].lstrip())
+    return f"{_NOT}{words})"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, hangs_on, plain
+from klaudit.readers.shell.text import EMPTY, Fragment, Place, Text, cut, hangs_on, merge_names, plain
 
 _DEFAULT = " \t\n"
 _BLANK = re.compile(r"[ \t\n]")
@@ -18,19 +18,24 @@ class Chunk(NamedTuple):
 
     `plain` characters were written unquoted, `quoted` ones inside quotes; `split` ones come from an unquoted expansion and may fall
     apart into several words.  `break` ends a word inside `"$@"`; its text stands between them where nothing is split.  `place` is the
-    word that gave all of an array's element.
+    word that gave all of an array's element, `several` what that element's being one hangs on.
     """
 
     text: Text
     mode: Literal["plain", "quoted", "split", "break"]
     place: Place | None = None
+    several: tuple[str, ...] = ()
 
 
 class Field(NamedTuple):
-    """One word of a command; `place` is where it was written if that is elsewhere as a whole."""
+    """One word of a command; `place` is where it was written if that is elsewhere as a whole.
+
+    `several` is what it hangs on that this is one word and not none or many.
+    """
 
     text: Text
     place: Place | None = None
+    several: tuple[str, ...] = ()
 
 
 def joined(chunks: Iterable[Chunk]) -> Text:
@@ -43,14 +48,14 @@ def split(chunks: Sequence[Chunk], ifs: str) -> list[Field]:
     if ifs == _DEFAULT and chunks and chunks[0].mode in ("plain", "quoted"):
         pieces = _unbroken(chunks)
         if pieces is not None:
-            return [Field(pieces)]
+            return [Field(pieces, None, merge_names(*[chunk.several for chunk in chunks]))]
     return _Splitter(ifs).split(chunks)
 
 
 def _unbroken(chunks: Sequence[Chunk]) -> Text | None:
     """All chunks together if nothing in them splits, which is nearly always so."""
     pieces: Text = EMPTY
-    for text, mode, _ in chunks:
+    for text, mode, _, _ in chunks:
         if mode == "break" or (mode == "split" and any(_BLANK.search(fragment.text) for fragment in text)):
             return None
         pieces += text
@@ -64,10 +69,13 @@ class _Splitter:
         self._current: list[Fragment] | None = None  # the field begun, if one is
         self._unset: list[Fragment] = []  # expansions to nothing, which are shown only if a field comes of it
         self._place: Place | None = None
+        self._several: tuple[str, ...] = ()
 
     def split(self, chunks: Sequence[Chunk]) -> list[Field]:
         self._place = chunks[0].place if chunks and (len(chunks) == 1 or chunks[1].mode == "break") else None
         for index, chunk in enumerate(chunks):
+            if chunk.several:
+                self._several = merge_names(self._several, chunk.several)
             if chunk.mode == "break":
                 self._finish()
                 is_whole = index + 2 >= len(chunks) or chunks[index + 2].mode == "break"
@@ -78,6 +86,7 @@ class _Splitter:
                 self._split(chunk.text)
             elif hangs_on(chunk.text):
                 self._extend(chunk.text)  # nothing on a bare machine, but nobody knows
+                self._several = merge_names(self._several, hangs_on(chunk.text))
             elif self._current is None:
                 self._unset += chunk.text
             else:
@@ -93,8 +102,8 @@ class _Splitter:
 
     def _finish(self) -> None:
         if self._current is not None:
-            self._fields.append(Field(tuple(self._current), self._place))
-        self._current, self._unset = None, []
+            self._fields.append(Field(tuple(self._current), self._place, self._several))
+        self._current, self._unset, self._several = None, [], ()
 
     def _split(self, text: Text) -> None:
         characters = plain(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from klaudit.readers.shell.arithmetic import evaluate
@@ -79,7 +79,7 @@ def look_up(state: State, name: str, place: Place, key: Key | None = None) -> Fo
     if variable is not None:
         value = variable.scalar if key is None else variable.items.get(_from_end(variable, key))
         if value is None:
-            return Found(EMPTY, False)
+            return _beyond(variable.items.values() if key is not None else (), place)
         return Found(value.text, True, None if key is None else value.place)
     if name.isdigit():
         return _positional(state, int(name), place)
@@ -123,7 +123,19 @@ def _positional(state: State, number: int, place: Place) -> Found:
         return Found(located(frame.name, place, ("0",)), True)
     if number <= len(frame.positional):
         return Found(frame.positional[number - 1].text, True)
-    return Found(EMPTY, False)
+    return _beyond(frame.positional, place)
+
+
+def number_of(values: Iterable[Value], place: Place) -> Text:
+    """How many values these are, as text that hangs on what their number hangs on."""
+    values = list(values)
+    return at_place(str(len(values)), place, merge_names(*[value.several for value in values]))
+
+
+def _beyond(values: Iterable[Value], place: Place) -> Found:
+    """What none of the values known is: nothing, unless one of them may stand for several."""
+    several = merge_names(*[value.several for value in values])
+    return Found(at_place("", place, several), bool(several))
 
 
 def _status(state: State, place: Place) -> Text:
@@ -131,7 +143,7 @@ def _status(state: State, place: Place) -> Text:
 
 
 def _count(state: State, place: Place) -> Text:
-    return at_place(str(len(state.frame.positional)), place)
+    return number_of(state.frame.positional, place)
 
 
 def _machine_number(name: str) -> Callable[[State, Place], Text]:

@@ -17,13 +17,13 @@ from klaudit.readers.shell.conditions import Refinement
 from klaudit.readers.shell.control import HANDLERS
 from klaudit.readers.shell.execution import run_command
 from klaudit.readers.shell.expand import MAX_NESTING, Expander
-from klaudit.readers.shell.exploration import Explorer, give, something
+from klaudit.readers.shell.exploration import Explorer, give, in_words, refine, something
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.files import Files
 from klaudit.readers.shell.parameters import UnsetVariableError
 from klaudit.readers.shell.parse import parse
 from klaudit.readers.shell.program import Instruction, Range, Run
-from klaudit.readers.shell.state import MAX_FRAMES, Frame, State, Value, Variable
+from klaudit.readers.shell.state import MAX_FRAMES, Frame, Key, State, Value, Variable
 from klaudit.readers.shell.text import (
     EMPTY,
     PRINTED,
@@ -43,6 +43,7 @@ from klaudit.readers.source import Source
 
 _STEPS_TO_PARSE = 10
 _MAX_NAME = 80
+_FALSE = "false"  # a failure that is meant
 _BLANKS = re.compile(r"(?:\s|\\\n)+")
 
 
@@ -70,7 +71,7 @@ class Machine:
         self.problems: list[Problem] = []
         self.state = State({}, {}, [], ROOT)
         self.substitution_status: tuple[int, tuple[str, ...]] | None = None
-        self._unset_inside: str | None = None
+        self._unset_inside: tuple[str, Key | None] | None = None
         self._tested: tuple[Code, Range, Refinement | None] | None = None
         self._codes: dict[str, Code] = {}
         self._read: dict[int, Code] = {}
@@ -122,7 +123,7 @@ class Machine:
                 else:
                     HANDLERS[type(instruction)](self, instruction)
             except UnsetVariableError as error:
-                self.stop_at_unset(error.name)
+                self.stop_at_unset(error.name, error.key)
             except BadExpressionError:
                 self.state.succeed(False)
 
@@ -158,29 +159,45 @@ class Machine:
 
     # --- failures and tests ------------------------------------------------------------------------------------------------------
 
-    def check_failure(self, tested: bool) -> None:
+    def check_failure(self, tested: bool, command: Range) -> None:
         """`set -e`: a failure that nothing looks at ends the script, if it is sure."""
         state = self.state
         is_failure = state.status != 0 and not state.status_hangs and not tested
         if is_failure and state.options.errexit and not state.has_ended and not state.frame.is_tested:
+            rest = (state.frame.position, len(state.frame.instructions))
+            if self.explorer.has_passed(state, rest):
+                state.succeed()
+                return
+            self._go_on_if(command, rest)
             state.leave_subshell()
 
-    def stop_at_unset(self, name: str) -> None:
+    def _go_on_if(self, command: Range, rest: Range) -> None:
+        """A script is not written to end at a check in it: it is followed as if the command just run had succeeded."""
+        state, frame = self.state, self.state.frame
+        words = in_words(frame.code, *command)
+        if words != _FALSE and self.explorer.wants_on(state, rest):
+            way = self.explorer.open(state, rest, words, rest)
+            way.succeed()
+            if refinement := self.refinement_for(command):
+                refine(way, refinement, True, frame.code.place(*command))
+
+    def stop_at_unset(self, name: str, key: Key | None = None) -> None:
         """The instruction just begun needs a variable that is not set: the script ends, but may go on if it is set from outside."""
         if self.explorer.is_nested:
-            self._unset_inside = name
+            self._unset_inside = name, key
         else:
-            self._go_on_with(name)
+            self._go_on_with(name, key)
         self.state.succeed(False)
         self.state.leave_subshell()
 
-    def _go_on_with(self, name: str) -> None:
+    def _go_on_with(self, name: str, key: Key | None) -> None:
         """Begin the present instruction again, now with the variable."""
         state, frame = self.state, self.state.frame
         rest = (frame.position - 1, len(frame.instructions))
-        if self.explorer.wants(state, rest, rest, name):
-            way = self.explorer.open(state, rest, f"${name} is set")
-            give(way, name, something((name,), frame.code.place(0, 0)))
+        shown = name if key is None else f"{{{name}[{decode(str(key))}]}}"
+        if self.explorer.wants(state, rest, rest, shown):
+            way = self.explorer.open(state, rest, f"${shown} is set")
+            give(way, name, something((name,), frame.code.place(0, 0)), key)
 
     def note_test(self, code: Code, start: int, end: int, refinement: Refinement | None) -> None:
         """Remember what the test between two positions, just done, says about a variable."""
@@ -244,8 +261,9 @@ class Machine:
             self.state, self.explorer.is_nested = outer, was_nested
             self.nesting -= 1
         if self._unset_inside is not None and not was_nested:
-            self._go_on_with(self._unset_inside)
+            self._go_on_with(*self._unset_inside)
             self._unset_inside = None
+            self.explorer.wants_on(outer, (outer.frame.position, len(outer.frame.instructions)))  # so it is already
         self.substitution_status = (inner.status, inner.status_hangs)
         return inner.output or EMPTY
 

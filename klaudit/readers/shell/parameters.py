@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from klaudit.readers.shell.arithmetic import BadExpressionError
 from klaudit.readers.shell.automaton import TooCostlyError
 from klaudit.readers.shell.fields import Chunk, joined
-from klaudit.readers.shell.lookup import Found, elements, look_up
+from klaudit.readers.shell.lookup import Found, elements, look_up, number_of
 from klaudit.readers.shell.patterns import Glob
 from klaudit.readers.shell.printing import in_quotes
 from klaudit.readers.shell.state import Key, Value
@@ -38,9 +38,10 @@ _DEFAULTS = frozenset({":-", "-", ":=", "=", ":+", "+", ":?", "?"})
 class UnsetVariableError(Exception):
     """`set -u` or `${name:?}` ends the script here, since `name` is not set."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, key: Key | None = None) -> None:
         super().__init__(name)
         self.name = name
+        self.key = key
 
 
 def expand_parameter(expander: Expander, part: Parameter) -> list[Chunk]:
@@ -73,16 +74,16 @@ class _Expansion:
     def _simple(self, name: str) -> list[Chunk]:
         found = look_up(self._state, name, self._place)
         if not found.is_set:
-            return [self._chunk(self._nothing(name, found))]
+            return [self._chunk(self._nothing(name, None, found))]
         return [self._chunk(found.text)]
 
     def _chunk(self, text: Text, place: Place | None = None) -> Chunk:
         return Chunk(text, "quoted" if self._part.quoted else "split", place)
 
-    def _nothing(self, name: str, found: Found) -> Text:
+    def _nothing(self, name: str, key: Key | None, found: Found) -> Text:
         """What an unset variable gives."""
         if self._state.options.nounset:
-            raise UnsetVariableError(name)
+            raise UnsetVariableError(name, key)
         if found.text:
             return found.text
         place = self._place
@@ -115,7 +116,7 @@ class _Expansion:
         part, found = self._part, find()
         if part.operator in _DEFAULTS:
             return self._default(name, key, found)
-        text = found.text if found.is_set else self._nothing(name, found)
+        text = found.text if found.is_set else self._nothing(name, key, found)
         if not found.is_set and part.operator.startswith("@"):
             return [self._chunk(text)]
         if part.prefix == "#":
@@ -134,7 +135,7 @@ class _Expansion:
         if is_given or (hangs and action == "?"):
             return [self._chunk(found.text)]
         if action == "?":
-            raise UnsetVariableError(name)
+            raise UnsetVariableError(name, key)
         if action == "-":
             return self._argument(name, hangs)
         argument = self._part.argument
@@ -172,9 +173,10 @@ class _Expansion:
         part = self._part
         found = elements(self._state, name, self._place)
         if part.prefix == "#":
-            return [self._chunk(at_place(str(len(found)), self._place))]
+            return [self._chunk(number_of([value for _, value in found], self._place))]
         if part.prefix == "!":
-            return self._several([Value(at_place(str(key), self._place)) for key, _ in found], sign)
+            keys = [Value(located(str(key), self._place, value.several), None, value.several) for key, value in found]
+            return self._several(keys, sign)
         if part.operator in _DEFAULTS:
             if part.operator[-1] == "+":
                 return self._argument(name, ()) if found else [self._chunk(EMPTY)] * (not part.quoted or sign == "*")
@@ -185,7 +187,7 @@ class _Expansion:
             return self._several(self._slice(name, found), sign)
         values = [value for _, value in found]
         if part.operator:
-            values = [Value(self._changed(value.text, even_empty=True), value.place) for value in values]
+            values = [value._replace(text=self._changed(value.text, even_empty=True)) for value in values]
         return self._several(values, sign)
 
     def _several(self, values: Iterable[Value], sign: str) -> list[Chunk]:
@@ -197,16 +199,19 @@ class _Expansion:
         for value in values:
             if chunks:
                 chunks.append(between)
-            chunks.append(self._chunk(value.text, value.place))
+            chunks.append(self._chunk(value.text, value.place)._replace(several=value.several))
         return chunks
 
     def _slice(self, name: str, found: list[tuple[Key, Value]]) -> list[Value]:
         if name in ("@", "*"):
             found = [(0, Value(at_place(self._state.frame.name, self._place, ("0",)))), *found]
+        found = list(enumerate([value for _, value in found])) if any(isinstance(key, str) for key, _ in found) else found
         offset, count = self._offsets()
         if offset < 0:
             offset += (int(found[-1][0]) if found else 0) + 1
         chosen = [value for key, value in found if int(key) >= offset] if offset >= 0 else []
+        if not chosen and (several := merge_names(*[value.several for _, value in found])):
+            return [Value(at_place("", self._place, several), None, several)]
         return chosen[: max(count, 0)] if count is not None else chosen
 
     def _offsets(self) -> tuple[int, int | None]:

@@ -35,7 +35,8 @@ def read(machine: Machine, call: Call) -> None:
     if "a" in options:
         parts = split([Chunk(line, "split")], state.ifs())
         state.assign_array(
-            options["a"], {i: Value(owned_by(part.text, options["a"], None)) for i, part in enumerate(parts)}
+            options["a"],
+            {i: Value(owned_by(part.text, options["a"], None), None, part.several) for i, part in enumerate(parts)},
         )
     elif not names:
         state.assign("REPLY", owned_by(line, "REPLY", None))
@@ -49,7 +50,7 @@ def mapfile(machine: Machine, call: Call) -> None:
     options, names = _options(call, "dnOsucC")
     state, name = machine.state, (names or ["MAPFILE"])[0]
     if state.input is None:
-        state.assign_array(name, {0: Value(at_place("", call.place, ("mapfile",)))})
+        state.assign_array(name, {0: Value(at_place("", call.place, ("mapfile",)), None, ("mapfile",))})
         state.succeed(True)
         return
     items: dict[Key, Value] = {}
@@ -60,10 +61,10 @@ def mapfile(machine: Machine, call: Call) -> None:
             break
         if found and "t" not in options:
             line += at_place(delimiter, call.place)
-        items[len(items)] = Value(owned_by(line, name, None))
+        items[len(items)] = Value(owned_by(line, name, None), None, hangs_on(line))
         machine.budget.take_step()
     if not items and hangs_on(state.input or EMPTY):
-        items[0] = Value(state.input or EMPTY)
+        items[0] = Value(state.input or EMPTY, None, hangs_on(state.input or EMPTY))
     state.assign_array(name, items)
     state.succeed()
 

@@ -20,10 +20,14 @@ Key: TypeAlias = "int | str"
 
 
 class Value(NamedTuple):
-    """Text held by a variable, and the whole word that gave it (an array's element with its quotes)."""
+    """Text held by a variable, and the whole word that gave it (an array's element with its quotes).
+
+    `several` is what it hangs on that this is one element and not none or many.
+    """
 
     text: Text
     place: Place | None = None
+    several: tuple[str, ...] = ()
 
 
 class Variable(Struct, frozen=True):
