@@ -111,6 +111,28 @@ class Resolution:
                 return case, known, lookup.asked
         return None, False, {}
 
+    def first_as_shipped(self, cases: Iterable[Case]) -> tuple[Case | None, Known, tuple[str, ...]]:
+        """The first case that holds where a config that cannot be seen leaves what nothing else sets as it ships, and what it leaves."""
+        left: dict[str, None] = {}
+
+        def value(name: str) -> Value:
+            if name.startswith("$") or not isinstance(self[name].value, Unknown):
+                return self._value(name)
+            effective = self[name]
+            if effective.setting is None or effective.setting.origin != "default" or effective.default is None:
+                return effective.value
+            hidden = effective.value.hangs_on if isinstance(effective.value, Unknown) else ()
+            left[f"{', '.join(hidden)} leaves {effective.name} at {effective.default.value}"] = None
+            return effective.default.value
+
+        for case in cases:
+            if self.version not in case.versions:
+                continue
+            known = holds(case.when, Lookup(value, self._is_set))
+            if known is not False:
+                return case, known, tuple(left)
+        return None, False, tuple(left)
+
     def spelling(self, id: str) -> str:
         """How the setting is written in this version."""
         spec = self.launch.trainer.settings[id]

@@ -197,6 +197,12 @@ class Recipe(Case, frozen=True):
     code: CodeChange | None = None
 
 
+class ShippedConfig(Case, frozen=True):
+    """Another config that ships beside the primary one: the defaults of the settings hold for it as well."""
+
+    name: str = ""
+
+
 class EntryPoint(Case, frozen=True):
     """What starts the trainer.  `scripts` are path endings; `programs` are leading words (`trl grpo`)."""
 
@@ -208,6 +214,7 @@ class EntryPoint(Case, frozen=True):
     system: System = "hydra"
     folder: str = ""
     config: str = ""
+    configs: tuple[ShippedConfig, ...] = ()  # other primary configs in `folder`
     config_flag: str = ""
     requires: tuple[str, ...] = ()  # words of which one must stand among the arguments
     needs: Mapping[str, Plain] = field(

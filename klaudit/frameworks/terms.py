@@ -23,6 +23,9 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
     gradient, biased, gradient_case = _gradient(resolution, rule, word)
     row = look_up(estimator_name, rule.placement, gradient)
     ignored, is_ignored, _ = resolution.first(rule.ignored)
+    left: tuple[str, ...] = ()
+    if is_ignored is None and on and amount is not None:
+        ignored, is_ignored, left = resolution.first_as_shipped(rule.ignored)
     crash, crashes, _ = resolution.first(rule.raises)
     group_std, in_group_std, _ = resolution.first(rule.group_std)
     averaged, is_averaged, _ = resolution.first(rule.length_averaged)
@@ -58,6 +61,7 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
     if gradient_case is not None and gradient_case.why:
         evidence.append(Evidence("gradient", gradient, "default", None, None, None, gradient_case.why))
     facts = [case.why for case in rule.facts if row == known_row and resolution.first((case,))[1]]
+    facts += [f"judged as if {each}" for each in left if active]
     if consumed is not None:
         sentence = f"{_chosen(estimator, coefficient)} {consumed.told(rule.placement)}"
         for span in (consumed.formula, consumed.joined):

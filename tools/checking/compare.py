@@ -14,7 +14,7 @@ from packaging.version import Version
 from checking import sources
 from checking.expected import Expected
 from checking.sources import MissingSourceError, NotLiteral, Stated, Statements, UnreadableSourceError
-from klaudit.frameworks.rules import Case, CheckedIn, Framework, SettingSpec, Trainer, Vocabulary
+from klaudit.frameworks.rules import Case, CheckedIn, EntryPoint, Framework, SettingSpec, Trainer, Vocabulary
 
 Outcome: TypeAlias = Literal["agree", "disagree", "unchecked"]
 
@@ -80,8 +80,8 @@ def _trainer_sources(trainer: Trainer, version: Version, root: Path) -> Iterator
         (entry.folder, config)
         for entry in trainer.entry_points
         if version in entry.versions and entry.folder and entry.config
-        for config in (entry.config, *_configs_of_defaults(trainer))
-        if config == entry.config or (root / entry.folder / f"{config}.yaml").is_file()
+        for config in (entry.config, *_shipped(entry, version), *_configs_of_defaults(trainer))
+        if config == entry.config or config in _shipped(entry, version) or (root / entry.folder / f"{config}.yaml").is_file()
     }
     for folder, config in sorted(configs):
         where = f"{folder}/{config}"
@@ -102,6 +102,10 @@ def _trainer_sources(trainer: Trainer, version: Version, root: Path) -> Iterator
                     place.prefix,
                 ),
             )
+
+
+def _shipped(entry: EntryPoint, version: Version) -> list[str]:
+    return [each.name for each in entry.configs if version in each.versions]
 
 
 def _configs_of_defaults(trainer: Trainer) -> set[str]:

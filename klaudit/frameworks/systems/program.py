@@ -114,13 +114,7 @@ class ProgramConfigurer:
         is_primary = configuration.unseen[0].config == name
         if is_own and is_primary and name and folders and all(map(self._tree.is_folder, folders)):
             return Refused(configuration, f"there is no config {name} in {', '.join(folders)}")
-        defaults = (default for spec in match.trainer.settings.values() for default in spec.defaults)
-        if (
-            is_own
-            and is_primary
-            and name != match.entry_point.config
-            and not any(name in each.config for each in defaults)
-        ):
+        if is_own and is_primary and not _is_shipped(match, name, version):
             return Unseen(configuration, f"the config {name or 'of the command'}", invocation.target_word.site)
         refusal = _refused_prefix(match.trainer, overrides, version)
         return Refused(configuration, *refusal) if refusal else configuration
@@ -150,6 +144,15 @@ class ProgramConfigurer:
     def inherited_keys(self, document: TreeDocument) -> frozenset[str]:
         """All dotted names that a config file has from its parents."""
         return self._inherited.keys(document)
+
+
+def _is_shipped(match: ProgramMatch, name: str, version: FrameworkVersion) -> bool:
+    """Whether a primary config of that name comes with the framework, so that the rules tell what it holds."""
+    entry, release = match.entry_point, parse_version(version.value)
+    if name == entry.config or any(name == each.name and release in each.versions for each in entry.configs):
+        return True
+    defaults = (default for spec in match.trainer.settings.values() for default in spec.defaults)
+    return any(name in each.config and release in each.versions for each in defaults)
 
 
 def _refused_prefix(trainer: Trainer, overrides: Iterable[Word], version: FrameworkVersion) -> tuple[str, str] | None:
