@@ -87,7 +87,9 @@ class Gatherer:
         if source is None:
             return []
         found: list[tuple[str, Launch]] = []
-        for command in read_shell(source, load=self._load, follow_scripts=True).commands:
+        for command in read_shell(
+            source, load=self._load, at_ending=self._screening.endings.script, follow_scripts=True
+        ).commands:
             if command.called_at is not None:
                 gathered = Gathered()
                 self._commands([command], source, _NO_IMPORTS, gathered)
@@ -110,6 +112,7 @@ class Gatherer:
         document: ShellDocument = read_shell(
             source,
             load=self._load,
+            at_ending=self._screening.endings.script,
             environment=environment,
             follow_scripts=follow_scripts,
             follow_branches=not follow_scripts,  # of a called script they are told where that script stands
@@ -213,7 +216,7 @@ class Gatherer:
             if matches:
                 stray = _stray(command, commands[at + 1 : at + 40])
                 launch = self._configurer.of_program(matches, started, source, imports, stray)
-                gathered.launches.append(replace(launch, words=started.arguments))
+                gathered.launches.append(replace(launch, words=started.arguments, facts=command.taken))
 
     def _matches(self, started: Invocation, path: str) -> list[ProgramMatch]:
         found = self._index.programs(started)

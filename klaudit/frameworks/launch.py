@@ -88,4 +88,5 @@ class Launch(Struct, frozen=True):
     version: FrameworkVersion
     stray: tuple[Word, ...] = field(default=())  # what stands below the command as if it belonged to it
     words: tuple[Word, ...] = field(default=())  # the arguments of the command, in order
+    facts: tuple[str, ...] = ()  # to be told with what it trains
     code: Code | None = None  # what it runs, where that lies in the tree

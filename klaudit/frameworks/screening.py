@@ -9,6 +9,7 @@ from itertools import islice
 
 from klaudit.discover.prefilter import Prefilter, prefilter_of
 from klaudit.discover.suffixes import CONFIG, MARKDOWN, NOTEBOOK, PYTHON, is_makefile, suffix_of
+from klaudit.frameworks.endings import Endings
 from klaudit.frameworks.programs import Programs
 from klaudit.frameworks.recognise import Index
 from klaudit.frameworks.sourced import Sourced
@@ -34,6 +35,7 @@ class Screening:
         files = list(files)
         self.programs = Programs(tree, files)
         self._sourced = Sourced(tree, files, self.holds_a_word)
+        self.endings = Endings(files)
         self._readers: dict[str, bool] = {}  # programs, and whether they name a class that reads settings
 
     def may_set(self, path: str, data: bytes) -> bool:

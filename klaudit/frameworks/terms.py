@@ -61,6 +61,7 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
     if gradient_case is not None and gradient_case.why:
         evidence.append(Evidence("gradient", gradient, "default", None, None, None, gradient_case.why))
     facts = [case.why for case in rule.facts if row == known_row and resolution.first((case,))[1]]
+    facts += resolution.launch.facts if active is not False else ()
     facts += [f"judged as if {each}" for each in left if active]
     if consumed is not None:
         sentence = f"{_chosen(estimator, coefficient)} {consumed.told(rule.placement)}"

@@ -81,7 +81,9 @@ def _trainer_sources(trainer: Trainer, version: Version, root: Path) -> Iterator
         for entry in trainer.entry_points
         if version in entry.versions and entry.folder and entry.config
         for config in (entry.config, *_shipped(entry, version), *_configs_of_defaults(trainer))
-        if config == entry.config or config in _shipped(entry, version) or (root / entry.folder / f"{config}.yaml").is_file()
+        if config == entry.config
+        or config in _shipped(entry, version)
+        or (root / entry.folder / f"{config}.yaml").is_file()
     }
     for folder, config in sorted(configs):
         where = f"{folder}/{config}"

@@ -79,7 +79,9 @@ def _matched(word: Word, field: Field, expander: Expander) -> tuple[str, ...]:
     """What the number of elements hangs on that a word gives as a pattern for the names of files."""
     text = expander.code.text
     is_pattern = any(
-        isinstance(part, Plain) and not part.quoted and ("*" in (spelled := text[part.start : part.end]) or "?" in spelled)
+        isinstance(part, Plain)
+        and not part.quoted
+        and ("*" in (spelled := text[part.start : part.end]) or "?" in spelled)
         for part in word.parts
     )
     return (decode(plain(field.text)),) if is_pattern else ()

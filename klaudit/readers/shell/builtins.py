@@ -16,7 +16,7 @@ from klaudit.readers.shell.lookup import HOME
 from klaudit.readers.shell.printing import echo, printf
 from klaudit.readers.shell.reading import mapfile, read
 from klaudit.readers.shell.state import Value
-from klaudit.readers.shell.text import at_place, hangs_on, join, located, owned_by, plain
+from klaudit.readers.shell.text import at_place, hangs_on, join, located, merge_names, owned_by, plain
 from klaudit.readers.shell.words import Word
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _source(machine: Machine, call: Call) -> None:
         state.succeed(False)
         return
     path = plain(call.fields[1].text)
-    source = machine.find_file(path)
+    source, taken = machine.find_script(path)
     if source is None or b"\0" in source.data:
         state.is_foreign = state.is_foreign or not posixpath.basename(path).endswith(_ENVIRONMENT_SCRIPTS)
         state.succeed(True, (path or "source",))
@@ -125,6 +125,7 @@ def _source(machine: Machine, call: Call) -> None:
     frame = state.child_frame("code", 0)
     frame.code, frame.instructions, frame.kind = code, machine.instructions(code), "source"
     frame.file = script_path(source)
+    frame.taken = merge_names(frame.taken, (taken,) if taken else ())
     if len(call.fields) > 2:
         frame.positional = tuple(Value(*field) for field in call.fields[2:])
     frame.is_tested = frame.is_tested or call.tested

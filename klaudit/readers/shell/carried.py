@@ -41,13 +41,14 @@ _EXPORT = "--export="  # of sbatch and srun: `ALL,NAME=value,..`
 
 class Carried(NamedTuple):
     """Code that another shell runs: with its own parameters and what the command adds to its environment, on another machine if
-    `is_foreign`."""
+    `is_foreign`.  `taken` says so where only the ending of its path tells which script it is."""
 
     code: Code
     positional: tuple[Value, ...] = ()
     name: str = ""
     file: str = ""
     is_foreign: bool = False
+    taken: tuple[str, ...] = ()
     given: tuple[tuple[str, Text], ...] = ()
 
 
@@ -80,7 +81,7 @@ def _shell(machine: Machine, words: Sequence[str], programs: Sequence[str]) -> i
     for index, program in enumerate(programs[:-1]):
         following = words[index + 1]
         if program in _SHELLS and (
-            following.startswith("-") or (machine.follow_scripts and machine.file_exists(following))
+            following.startswith("-") or (machine.follow_scripts and machine.find_script(following)[0] is not None)
         ):
             return index
     return None
@@ -92,7 +93,7 @@ def _named_script(machine: Machine, words: Sequence[str], program: str) -> int |
         return 0
     named = (at for at, word in enumerate(words) if word.endswith(_SCRIPT_SUFFIXES) and word[0] != "-")
     index = next(named, None) if program in _STARTERS else None
-    return index if index is not None and machine.file_exists(words[index]) else None
+    return index if index is not None and machine.find_script(words[index])[0] is not None else None
 
 
 def _given(call: Call, words: Sequence[str], program: str, end: int) -> tuple[tuple[str, Text], ...]:
@@ -132,12 +133,12 @@ def _for_shell(machine: Machine, call: Call, words: Sequence[str], shell: int) -
 
 def _script(machine: Machine, call: Call, index: int) -> Carried | None:
     path = plain(call.fields[index].text)
-    source = machine.find_file(path)
+    source, taken = machine.find_script(path)
     if source is None or b"\0" in source.data:
         return None
     file = script_path(source)
     positional = tuple(Value(*field) for field in call.fields[index + 1 :])
-    return Carried(machine.code_of(source), positional, file, file)
+    return Carried(machine.code_of(source), positional, file, file, taken=(taken,) if taken else ())
 
 
 def script_path(source: Source) -> str:

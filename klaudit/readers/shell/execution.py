@@ -12,7 +12,7 @@ from klaudit.readers.shell.expand import Expander
 from klaudit.readers.shell.fields import Field
 from klaudit.readers.shell.program import Run
 from klaudit.readers.shell.state import Frame, Function, Options, Value, Variable
-from klaudit.readers.shell.text import EMPTY, Text, hangs_on
+from klaudit.readers.shell.text import EMPTY, Text, hangs_on, merge_names
 from klaudit.readers.shell.utilities import UTILITIES, run_utility
 from klaudit.readers.shell.words import Assignment, SimpleCommand, Word
 from klaudit.readers.shell.xargs import run_xargs
@@ -141,6 +141,7 @@ def _call_function(machine: Machine, call: Call, function: Function) -> None:
             function=call.name,
             is_tested=call.tested or frame.is_tested,
             called_at=frame.called_at,
+            taken=frame.taken,
         )
     )
     if pushed:
@@ -196,6 +197,7 @@ def _run_carried(machine: Machine, call: Call, carried: Carried, prefix: list[tu
         carried.file or frame.file,
     )
     frame.is_tested = False
+    frame.taken = merge_names(frame.taken, carried.taken)
     if carried.file and frame.called_at is None:
         frame.called_at = call.place
     if not machine.push(frame):

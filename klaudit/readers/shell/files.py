@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator
 
-from klaudit.readers.shell.text import ROOT, to_path
+from klaudit.readers.shell.text import ROOT, from_path, to_path
 from klaudit.readers.source import Source
 
 _MAX_TEXT = 65_536  # of a file whose content becomes text of the script
@@ -22,10 +22,16 @@ def absolute(path: str, directory: str | None) -> str | None:
 
 
 class Files:
-    """The scanned tree as a script sees it.  `load` gives a file by its path relative to the root, None where there is none."""
+    """The scanned tree as a script sees it.  `load` gives a file by its path relative to the root, None where there is none.
 
-    def __init__(self, load: Callable[[str], Source | None]) -> None:
+    `at_ending` gives the path of the one script of the tree that an absolute path from another machine can mean, by its ending.
+    """
+
+    def __init__(
+        self, load: Callable[[str], Source | None], at_ending: Callable[[str], str | None] = lambda path: None
+    ) -> None:
         self._load = load
+        self._at_ending = at_ending
         self._found: dict[str, Source | None] = {}
 
     def find(self, path: str, directory: str | None, script: str) -> Source | None:
@@ -39,6 +45,13 @@ class Files:
             if (source := self._found[candidate]) is not None:
                 return source
         return None
+
+    def at_ending(self, path: str) -> Source | None:
+        """The script that an absolute path outside the tree ends like: where a container keeps the tree is not known."""
+        if not path.startswith("/") or (path + "/").startswith(ROOT + "/"):
+            return None
+        found = self._at_ending(posixpath.normpath(to_path(path)))
+        return None if found is None else self._read(from_path(found))
 
     def content(self, path: str, directory: str | None, script: str) -> Source | None:
         """A file small enough for its content to be used as text."""

@@ -56,6 +56,7 @@ class Started(Struct, frozen=True):
     directory: str | None
     environment: tuple[tuple[str, Text], ...]
     called_at: Place | None
+    taken: tuple[str, ...]
 
 
 class Machine:
@@ -154,7 +155,15 @@ class Machine:
         environment = (*state.environment(), *prefix)
         words = tuple(zip(fields, sites, strict=True))
         self.started.append(
-            Started(words, place, state.assumes, state.shown_directory, environment, state.frame.called_at)
+            Started(
+                words,
+                place,
+                state.assumes,
+                state.shown_directory,
+                environment,
+                state.frame.called_at,
+                state.frame.taken,
+            )
         )
 
     # --- failures and tests ------------------------------------------------------------------------------------------------------
@@ -215,6 +224,13 @@ class Machine:
 
     def find_file(self, path: str) -> Source | None:
         return self.files.find(path, self.state.directory, self.state.frame.file)
+
+    def find_script(self, path: str) -> tuple[Source | None, str]:
+        """A script that is to be run, and what to say of it where only the ending of its path tells which it is."""
+        source = self.find_file(path)
+        if source is None and (source := self.files.at_ending(path)) is not None:
+            return source, f"{decode(path)} is taken for {source.path}, which it ends like"
+        return source, ""
 
     def file_exists(self, path: str) -> bool:
         return self.find_file(path) is not None

@@ -205,7 +205,9 @@ class _Expansion:
     def _slice(self, name: str, found: list[tuple[Key, Value]]) -> list[Value]:
         if name in ("@", "*"):
             found = [(0, Value(at_place(self._state.frame.name, self._place, ("0",)))), *found]
-        found = list(enumerate([value for _, value in found])) if any(isinstance(key, str) for key, _ in found) else found
+        found = (
+            list(enumerate([value for _, value in found])) if any(isinstance(key, str) for key, _ in found) else found
+        )
         offset, count = self._offsets()
         if offset < 0:
             offset += (int(found[-1][0]) if found else 0) + 1

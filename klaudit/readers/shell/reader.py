@@ -23,6 +23,10 @@ def _load_nothing(path: str) -> Source | None:
     return None
 
 
+def _no_path(path: str) -> str | None:
+    return None
+
+
 def may_start(source: Source, programs: Iterable[bytes]) -> bool:
     """Whether a script is worth reading for these programs or modules: it names one, or runs code that stands elsewhere.
 
@@ -35,6 +39,7 @@ def read_shell(
     source: Source,
     *,
     load: Callable[[str], Source | None] = _load_nothing,
+    at_ending: Callable[[str], str | None] = _no_path,
     name: str | None = None,
     arguments: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
@@ -44,7 +49,8 @@ def read_shell(
     """The commands that a bash script starts when it is run with these arguments and nothing in the environment but this.
 
     `load` gives the scripts it sources, by path relative to the scanned root; `name` is its own path there, if not that of the source
-    (`$0` and relative paths hang on it).  With `follow_scripts`, what `bash other.sh argument ..` starts is given as well.
+    (`$0` and relative paths hang on it).  `at_ending` gives the path there of the script that an absolute path from elsewhere ends
+    like, where no other can be meant.  With `follow_scripts`, what `bash other.sh argument ..` starts is given as well.
 
     Without `follow_branches` only the plain run is given, not what other branches would start.
 
@@ -58,7 +64,7 @@ def read_shell(
         raise UnreadableError("binary: has a NUL byte", data.count(b"\n", 0, data.index(b"\0")) + 1)
     if len(data) > _MAX_BYTES:
         raise UnreadableError(f"shell script larger than {_MAX_BYTES // 1_000_000} MB")
-    machine = Machine(Files(load), follow_scripts=follow_scripts, follow_branches=follow_branches)
+    machine = Machine(Files(load, at_ending), follow_scripts=follow_scripts, follow_branches=follow_branches)
     given = [_given(argument, source) for argument in arguments]
     variables = {
         key: Variable({0: _given(value, source)}, is_exported=True) for key, value in (environment or {}).items()

@@ -101,7 +101,8 @@ class Frame(Struct):
     `name` is `$0`, `file` the script that the code stands in, `positional` `$1` and on.  `outside` is set in subshells, `locals` holds
     what `local` has hidden, `input` and `output` are set where the frame's end brings others back, `collects` in the stages of a
     pipeline whose output the next one reads, which is left in the `piped` of the frame below.  `is_tested`: failures inside do not end
-    the script.  `called_at` is the command of the first script that called the one it is in, if another did.
+    the script.  `called_at` is the command of the first script that called the one it is in, if another did; `taken` tells of scripts
+    on the way that are known by the endings of their paths alone.
     """
 
     code: Code
@@ -122,6 +123,7 @@ class Frame(Struct):
     failed: tuple[int, tuple[str, ...]] = (0, ())
     is_tested: bool = False
     called_at: Place | None = None
+    taken: tuple[str, ...] = ()
 
     def copy(self) -> Frame:
         return replace(self, locals=dict(self.locals))
