@@ -10,6 +10,7 @@ from klaudit.readers.document import Command, Word
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
 from klaudit.readers.python.functions import keywords
+from klaudit.readers.python.mentions import Mentions
 from klaudit.readers.python.names import callee_name
 from klaudit.readers.python.results import Constant, Items, Opaque, Pair, Result, Table, Text, truth
 from klaudit.readers.python.scopes import Block, Place, Scope
@@ -38,10 +39,11 @@ _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 class CommandReader:
     """Commands of one module; `consumed` holds where the elements of their lists begin."""
 
-    def __init__(self, evaluator: Evaluator, facts: Facts) -> None:
+    def __init__(self, evaluator: Evaluator, facts: Facts, mentions: Mentions) -> None:
         self.evaluator = evaluator
         self.module = evaluator.module
         self.facts = facts
+        self.mentions = mentions
         self.commands: list[Command] = []
         self.shell_strings: list[Source] = []
         self.consumed: set[int] = set()
@@ -59,7 +61,7 @@ class CommandReader:
             result = self.evaluator.final(site)
             if not isinstance(result, Text) or not result.fragments or result.fragments[0].start in self._used:
                 continue
-            if not with_holes(result).lstrip().startswith("-"):
+            if not with_holes(result).lstrip().startswith("-") and not self.mentions.only_looked_for(site.node):
                 self._shell(result)
 
     def _call(self, call: ast.Call, place: Place) -> None:
@@ -101,7 +103,9 @@ class CommandReader:
         if isinstance(second, ast.Constant) and not (isinstance(second.value, str) and _ARGUMENT.match(second.value)):
             return  # a list of packages or languages
         result = self.evaluator.final(site)
-        if isinstance(result, Items):
+        if isinstance(result, Items) and self.mentions.only_looked_for(site.node):
+            self.consumed.update(item.start for item in result.items)
+        elif isinstance(result, Items):
             self._command(result, site.node, site.place, {})
 
     def _is_launcher(self, node: ast.expr, place: Place) -> bool:

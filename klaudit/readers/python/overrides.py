@@ -9,6 +9,7 @@ from klaudit.model import Setting, Span, Unknown, Value
 from klaudit.readers.document import ConfigObject
 from klaudit.readers.python.evaluate import Evaluator
 from klaudit.readers.python.facts import Facts, Site
+from klaudit.readers.python.mentions import Mentions
 from klaudit.readers.python.results import REST, Items, Opaque, Result, Text, value_of
 from klaudit.readers.python.scopes import Place, reaching
 from klaudit.readers.python.shell_text import text_range, words_of
@@ -22,11 +23,12 @@ _FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.\-]*)(?P<equals>=(?!=))?")
 class OverrideReader:
     """Override lists of one module, leaving out those that are commands (`consumed`: where their elements begin)."""
 
-    def __init__(self, evaluator: Evaluator, facts: Facts, consumed: set[int]) -> None:
+    def __init__(self, evaluator: Evaluator, facts: Facts, consumed: set[int], mentions: Mentions) -> None:
         self.evaluator = evaluator
         self.module = evaluator.module
         self.facts = facts
         self.consumed = consumed
+        self.mentions = mentions
 
     def read(self) -> list[ConfigObject]:
         sites = [*self.facts.sequences, *self._emptied_lists()]
@@ -61,7 +63,7 @@ class OverrideReader:
 
     def _made_of(self, site: Site, items: Items) -> ConfigObject | None:
         settings = self._settings(items)
-        if not settings:
+        if not settings or self.mentions.only_looked_for(site.node):
             return None
         span = self.module.span(self.module.start(site.node), self.module.end(site.node))
         words = words_of(self.module, items)

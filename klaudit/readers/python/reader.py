@@ -8,6 +8,7 @@ from klaudit.readers.python.calls import MAX_SETTINGS, CallReader, Matters
 from klaudit.readers.python.classes import read_classes
 from klaudit.readers.python.commands import CommandReader
 from klaudit.readers.python.evaluate import Evaluator
+from klaudit.readers.python.mentions import Mentions
 from klaudit.readers.python.options import OptionReader
 from klaudit.readers.python.overrides import OverrideReader
 from klaudit.readers.python.syntax import Module, parse
@@ -38,13 +39,14 @@ def read_module(module: Module, matters: Matters = lambda symbol: True) -> Pytho
     evaluator = Evaluator(module, facts)
     options = OptionReader(evaluator, facts)
     evaluator.option = options.option_read
-    commands = CommandReader(evaluator, facts)
+    mentions = Mentions(module.tree)
+    commands = CommandReader(evaluator, facts, mentions)
     commands.read()
     calls = CallReader(evaluator, facts, matters)
     objects: list[ConfigObject] = [
         *calls.read(),
         *read_classes(evaluator, facts),
-        *OverrideReader(evaluator, facts, commands.consumed).read(),
+        *OverrideReader(evaluator, facts, commands.consumed, mentions).read(),
         *options.read(),
     ]
     objects.sort(key=lambda made: (made.span.start, -made.span.end))
