@@ -24,7 +24,7 @@ def judge(subject: Subject) -> Iterator[Draft]:
             yield Draft(
                 place(resolution, (state.coefficient, *state.switches)),
                 f"KL in the {state.term.placement} is switched on ({switches or 'always'}) with coefficient 0: it regularises nothing,"
-                " yet the reference model is loaded and run",
+                " yet the reference model is loaded and run (unless your own code reads the reference's log-probabilities)",
                 related=evidence(state),
                 key=key(resolution, state.rule.id),
             )
