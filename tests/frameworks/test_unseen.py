@@ -137,3 +137,57 @@ def test_a_config_built_from_nothing_is_a_set_up(tmp_path: Path) -> None:
         (setup,) = _trees(tmp_path / path.replace("/", "-"), path, code)
         (loss,) = (term for term in setup.terms if term.placement == "loss")
         assert (loss.estimator, loss.coefficient, loss.active) == ("k3", 0.01, True)
+
+
+_GIVEN = (
+    "actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.actor.kl_loss_type=low_var_kl"
+    " actor_rollout_ref.actor.kl_loss_coef=0.01"
+)
+_ASYNC = "python3 -m verl.experimental.fully_async_policy.fully_async_main"
+_ONE_STEP = "python3 -m verl.experimental.one_step_off_policy.main_ppo"
+
+
+def verl_setup(tree: Path, command: str, version: str = "0.9.1") -> Setup:
+    (tree / "run.sh").write_text(command, encoding="utf-8")
+    (setup,) = scan([str(tree)], Options(jobs=1, framework_versions={"verl": version})).setups
+    return setup
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "coefficient"),
+    [
+        (f"{_ASYNC} --config-name=fully_async_ppo_megatron_trainer", "0.9.1", 0.001),
+        (f"{_ASYNC} --config-name=fully_async_ppo_megatron_trainer.yaml", "0.7.1", 0.001),
+        (f"{_ASYNC} --config-name fully_async_ppo_trainer", "0.9.1", 0.001),
+        (f"{_ONE_STEP} --config-name='one_step_off_ppo_megatron_trainer'", "0.8.0", 0.001),
+        ("python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer", "0.9.1", 0.001),
+        ("python3 -m verl.trainer.main_ppo --config-name=mine", "0.9.1", None),
+        (f"{_ASYNC} --config-name=mine", "0.9.1", None),
+    ],
+)
+def test_configs_that_ship_with_a_trainer_are_known_by_name(
+    tmp_path: Path, command: str, version: str, coefficient: float | None
+) -> None:
+    setup = verl_setup(tmp_path, f"{command} algorithm.use_kl_in_reward=True", version)
+    (reward,) = (term for term in setup.terms if term.placement == "reward")
+    assert reward.coefficient == coefficient
+
+
+def test_what_is_given_decides_over_a_config_out_of_sight(tmp_path: Path) -> None:
+    command = f"python3 -m verl.trainer.main_ppo --config-name=mine algorithm.use_kl_in_reward=False {_GIVEN}"
+    setup = verl_setup(tmp_path, command)
+    loss, reward = sorted(setup.terms, key=lambda term: term.placement)
+    assert (loss.active, loss.estimator, loss.coefficient, loss.verdict) == (True, "k3", 0.01, "biased")
+    assert "judged as if the config mine leaves distillation.enabled at False" in loss.facts
+    assert reward.active is False
+    assert setup.verdict == "biased"
+
+
+@pytest.mark.parametrize("left_out", ["algorithm.use_kl_in_reward=False", "actor_rollout_ref.actor.kl_loss_coef=0.01"])
+def test_what_a_config_out_of_sight_may_change_stays_unknown_and_is_named(tmp_path: Path, left_out: str) -> None:
+    given = f"algorithm.use_kl_in_reward=False {_GIVEN}".replace(left_out, "")
+    setup = verl_setup(tmp_path, f"python3 -m verl.trainer.main_ppo --config-name=mine {given}")
+    assert setup.verdict == "unknown"
+    name = left_out.partition("=")[0]
+    (value,) = {str(each.value) for term in setup.terms for each in term.evidence if each.setting == name}
+    assert "the config mine" in value

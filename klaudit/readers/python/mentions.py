@@ -24,7 +24,17 @@ _TELLING = frozenset(
 _COMPLAINTS = frozenset(
     {"absent", "errors", "failed", "failures", "issues", "messages", "mismatches", "missing", "problems", "violations"}
 )
-_PARTS = (ast.BinOp, ast.BoolOp, ast.FormattedValue, ast.IfExp, ast.JoinedStr, ast.Starred)
+_PARTS = (
+    ast.BinOp,
+    ast.BoolOp,
+    ast.FormattedValue,
+    ast.IfExp,
+    ast.JoinedStr,
+    ast.List,
+    ast.Set,
+    ast.Starred,
+    ast.Tuple,
+)
 
 _Step: TypeAlias = "Sequence[ast.AST]"  # the expressions that a value goes on in: none where it ends
 _LOOKED_FOR: _Step = []  # it ends there, and that is what it is for
