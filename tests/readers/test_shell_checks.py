@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from shell_reading import other_ways, plain_run, read
 
 LISTS = {
