@@ -52,6 +52,15 @@ def test_the_call_is_a_launch_and_says_how_the_script_is_known(tmp_path: Path, c
     assert "/train.sh is taken for scripts/train.sh" in said
 
 
+def test_settings_out_of_a_sourced_script(tmp_path: Path) -> None:
+    run = f"source /workspace/project/lib/settings.sh\n{TRAINS.replace(chr(34) + '$@' + chr(34), '$SETTINGS')}"
+    report = scanned(tmp_path, {"run.sh": run, "lib/settings.sh": f'SETTINGS="{GIVEN}"\n'})
+    (setup,) = report.setups
+    (loss,) = (term for term in setup.terms if term.placement == "loss")
+    assert loss.active
+    assert "/workspace/project/lib/settings.sh is taken for lib/settings.sh, which it ends like" in loss.facts
+
+
 def test_what_lies_in_the_tree_is_known_by_its_path(tmp_path: Path) -> None:
     report = scanned(tmp_path, {"run.sh": f"bash scripts/train.sh {GIVEN}\n", "scripts/train.sh": TRAINS})
     (setup,) = (each for each in report.setups if each.path == "run.sh")

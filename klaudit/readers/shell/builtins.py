@@ -122,10 +122,11 @@ def _source(machine: Machine, call: Call) -> None:
         state.succeed(True, (path or "source",))
         return
     code = machine.code_of(source)
+    if taken:
+        state.frame.taken = merge_names(state.frame.taken, (taken,))  # also for what comes after it
     frame = state.child_frame("code", 0)
     frame.code, frame.instructions, frame.kind = code, machine.instructions(code), "source"
     frame.file = script_path(source)
-    frame.taken = merge_names(frame.taken, (taken,) if taken else ())
     if len(call.fields) > 2:
         frame.positional = tuple(Value(*field) for field in call.fields[2:])
     frame.is_tested = frame.is_tested or call.tested
