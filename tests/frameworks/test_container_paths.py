@@ -8,9 +8,8 @@ import pytest
 
 from klaudit.configuration import Options
 from klaudit.engine import scan
-from klaudit.frameworks.sourced import Sourced
+from klaudit.frameworks.endings import Endings
 from klaudit.model import Report
-from klaudit.tree import Tree
 
 TRAINS = 'python3 -m verl.trainer.main_ppo algorithm.adv_estimator=rloo "$@"\n'
 GIVEN = "actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.actor.kl_loss_type=low_var_kl"
@@ -86,9 +85,8 @@ def test_what_lies_in_the_tree_is_known_by_its_path(tmp_path: Path) -> None:
         (["run.sh"], "/", None),
     ],
 )
-def test_no_other_script_can_be_meant(tmp_path: Path, files: list[str], path: str, expected: str | None) -> None:
-    sourced = Sourced(Tree(str(tmp_path)), files, lambda data: False)
-    assert sourced.at_ending(path) == expected
+def test_no_other_script_can_be_meant(files: list[str], path: str, expected: str | None) -> None:
+    assert Endings(files).script(path) == expected
 
 
 def test_a_script_that_several_may_be_is_not_followed(tmp_path: Path) -> None:
