@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 
 import pytest
 from python_reading import read
@@ -83,3 +84,13 @@ def test_what_may_go_elsewhere_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_may_be_run_is_one(name: str) -> None:
     assert _found(COMMANDS[name]) > 0
+
+
+def test_looking_for_uses_takes_bounded_time() -> None:
+    """Many lists of one name, each of whose uses may be that of any, and uses deep inside others."""
+    many = "".join(f"given = ['a.b={n}']\nassert 'x' in given\n" for n in range(3_000))
+    deep = f"given = {LIST}\nassert " + "[" * 80 + "given" + "]" * 80 + " == 1\n"
+    start = time.process_time()
+    assert _found(many) > 0
+    _found(deep)
+    assert time.process_time() - start < 5

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from klaudit.readers.python.names import callee_name
 
 _MOST_STEPS = 200  # from use to use, for one value
+_MOST_WORK = 400_000  # steps upwards in one module: past that everything may be used
 _LOOKING = frozenset(
     {  # methods and functions that look for their first argument
         "count", "endswith", "escape", "find", "findall", "finditer", "fullmatch", "index", "isdisjoint", "issubset", "issuperset",
@@ -49,6 +50,7 @@ class Mentions:
         self._parents: dict[int, ast.AST] = {}
         self._loads: dict[str, list[ast.Name]] = {}
         self._functions: dict[str, list[_Function]] = {}
+        self._work = 0
 
     def only_looked_for(self, node: ast.expr) -> bool:
         """Whether all that the module does with a value is to look for it, to compare it and to complain of its absence.
@@ -70,7 +72,7 @@ class Mentions:
                 return False
             is_looked_for |= step is _LOOKED_FOR
             pending += step
-        return is_looked_for
+        return is_looked_for and self._work <= _MOST_WORK
 
     def _look_through(self) -> None:
         for parent in ast.walk(self._tree):
@@ -153,7 +155,9 @@ class Mentions:
 
     def _uses(self, name: str, holder: ast.AST) -> list[ast.AST]:
         """Where a name is read inside a statement, function or module."""
-        return [use for use in self._loads.get(name, ()) if holder in self._above(use)]
+        loads = self._loads.get(name, ())
+        self._work += len(loads)
+        return [use for use in loads if holder in self._above(use)] if self._work <= _MOST_WORK else []
 
     def _home(self, node: ast.AST) -> ast.AST:
         """The function around a statement, or the module."""
@@ -161,7 +165,8 @@ class Mentions:
         return next(homes, self._tree)
 
     def _above(self, node: ast.AST) -> Iterator[ast.AST]:
-        while (above := self._parents.get(id(node))) is not None:
+        while (above := self._parents.get(id(node))) is not None and self._work <= _MOST_WORK:
+            self._work += 1
             yield above
             node = above
 
