@@ -35,6 +35,7 @@ class Pipeline:
         self._screening = screening
         self._prefilter = options.prefilter
         self._alone: dict[str, frozenset[object]] = {}
+        self._by_others: dict[str, frozenset[object]] = {}
         detector = Detector(tree, files, options.framework_versions)
         self._gatherer = Gatherer(tree, index, detector, screening)
         self.analyses = Analyses(self._load, prefilter=self._prefilter)
@@ -100,8 +101,26 @@ class Pipeline:
         source = self._tree.source(path)
         if source is None or not self._screening.calls(path, source.data):
             return []
-        launches = [(script, self._with_code(launch)) for script, launch in self._gatherer.called(path)]
-        return [launch for script, launch in launches if _trains(launch) not in self._by_itself(script)]
+        found: list[Launch] = []
+        for called in self._gatherer.called(path):
+            launch = self._with_code(called.launch)
+            trains = _trains(launch)
+            if trains not in self._by_itself(called.script) and not any(
+                trains in self._through(script) for script in called.through if script != path
+            ):
+                found.append(launch)
+        return found
+
+    def _through(self, script: str) -> frozenset[object]:
+        """With what other scripts train where this one calls them."""
+        if script not in self._by_others:
+            self._by_others[script] = frozenset()
+            try:
+                launches = [self._with_code(called.launch) for called in self._gatherer.called(script)]
+            except (UnreadableError, TooLargeError, OSError):
+                launches = []
+            self._by_others[script] = frozenset(map(_trains, launches))
+        return self._by_others[script]
 
     def _by_itself(self, script: str) -> frozenset[object]:
         """With what a script trains where nothing is given to it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -44,6 +45,14 @@ class Gathered(Struct):
     parsed: bool = True
 
 
+class Called(NamedTuple):
+    """A launch that stands in another `script`, and the scripts `through` which that is called."""
+
+    launch: Launch
+    script: str
+    through: tuple[str, ...]
+
+
 class Gatherer:
     def __init__(self, tree: Tree, index: Index, detector: Detector, screening: Screening) -> None:
         self._tree = tree
@@ -76,8 +85,8 @@ class Gatherer:
                 self._shell(source, gathered)
         return gathered
 
-    def called(self, path: str) -> list[tuple[str, Launch]]:
-        """What a shell script has other scripts launch: each launch with the script that it stands in.
+    def called(self, path: str) -> list[Called]:
+        """What a shell script has other scripts launch.
 
         Raises UnreadableError, TooLargeError and OSError for a file that cannot be read.
         """
@@ -86,14 +95,14 @@ class Gatherer:
         source = self._tree.source(path)
         if source is None:
             return []
-        found: list[tuple[str, Launch]] = []
+        found: list[Called] = []
         for command in read_shell(
             source, load=self._load, at_ending=self._screening.endings.script, follow_scripts=True
         ).commands:
             if command.called_at is not None:
                 gathered = Gathered()
                 self._commands([command], source, _NO_IMPORTS, gathered)
-                found += [(command.span.path, launch) for launch in gathered.launches]
+                found += [Called(launch, command.span.path, command.called[:-1]) for launch in gathered.launches]
         return found
 
     # --- formats -----------------------------------------------------------------------------------------------------------------------

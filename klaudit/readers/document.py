@@ -63,7 +63,8 @@ class Command(Struct, frozen=True):
     `assumes` lists the conditions under which it runs, in the script's own words, empty for what runs with no arguments and an empty
     environment.  `directory` is the working directory relative to where the script was started, None where a `cd` is unknown.
     `environment` holds `NAME=value` prefixes and exported variables known at that point.  Of what stands in a script that is called,
-    `called_at` is the command that calls it, and `taken` tells of scripts on the way that only the endings of their paths are known by.
+    `called_at` is the command that calls it, and `taken` tells of scripts on the way that only the endings of their paths are known by;
+    `called` are the scripts that were called on the way, in order.
     """
 
     words: tuple[Word, ...]
@@ -73,6 +74,7 @@ class Command(Struct, frozen=True):
     environment: tuple[tuple[str, str | None], ...] = ()
     called_at: Span | None = None
     taken: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
 
 
 # --- trees of keys: YAML, JSON, TOML ------------------------------------------------------------------------------------------------

@@ -100,6 +100,17 @@ def test_calls_are_followed_through_others(tmp_path: Path) -> None:
     assert told(scanned(tmp_path, files)) == ["outer.sh:1 KLA101"]
 
 
+def test_what_a_script_on_the_way_gives_is_told_there_alone(tmp_path: Path) -> None:
+    files = {
+        "inner.sh": CALLED,
+        "middle.sh": f'bash inner.sh {OVERRIDE} "$@"\n',
+        "outer.sh": "A=1 bash middle.sh trainer.total_epochs=3\n",
+        "outermost.sh": "bash outer.sh 1\n",
+        "other.sh": "bash middle.sh actor_rollout_ref.actor.kl_loss_coef=0.5\n",
+    }
+    assert told(scanned(tmp_path, files)) == ["middle.sh:1 KLA101", "other.sh:1 KLA101"]
+
+
 def test_a_comment_beside_the_call_suppresses(tmp_path: Path) -> None:
     outer = f"# klaudit: ignore[KLA101] the old way\nTYPE=low_var_kl bash inner.sh\nbash inner.sh {OVERRIDE}\n"
     assert told(scanned(tmp_path, {"inner.sh": CALLED, "outer.sh": outer})) == ["outer.sh:3 KLA101"]

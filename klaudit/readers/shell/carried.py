@@ -41,7 +41,7 @@ _EXPORT = "--export="  # of sbatch and srun: `ALL,NAME=value,..`
 
 class Carried(NamedTuple):
     """Code that another shell runs: with its own parameters and what the command adds to its environment, on another machine if
-    `is_foreign`.  `taken` says so where only the ending of its path tells which script it is."""
+    `is_foreign`.  `taken` says so where only the ending of its path tells which script it is, `script` is its path in the tree."""
 
     code: Code
     positional: tuple[Value, ...] = ()
@@ -49,6 +49,7 @@ class Carried(NamedTuple):
     file: str = ""
     is_foreign: bool = False
     taken: tuple[str, ...] = ()
+    script: str = ""
     given: tuple[tuple[str, Text], ...] = ()
 
 
@@ -138,7 +139,7 @@ def _script(machine: Machine, call: Call, index: int) -> Carried | None:
         return None
     file = script_path(source)
     positional = tuple(Value(*field) for field in call.fields[index + 1 :])
-    return Carried(machine.code_of(source), positional, file, file, taken=(taken,) if taken else ())
+    return Carried(machine.code_of(source), positional, file, file, taken=(taken,) if taken else (), script=source.path)
 
 
 def script_path(source: Source) -> str:

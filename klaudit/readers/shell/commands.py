@@ -46,6 +46,7 @@ class _Converter:
             tuple([(name, None if hangs_on(text) else decode(plain(text))) for name, text in started.environment]),
             None if started.called_at is None else self._span(*started.called_at),
             started.taken,
+            started.called,
         )
 
     def _word(self, field: Field, site: Place) -> Word:

@@ -142,6 +142,7 @@ def _call_function(machine: Machine, call: Call, function: Function) -> None:
             is_tested=call.tested or frame.is_tested,
             called_at=frame.called_at,
             taken=frame.taken,
+            called=frame.called,
         )
     )
     if pushed:
@@ -198,6 +199,8 @@ def _run_carried(machine: Machine, call: Call, carried: Carried, prefix: list[tu
     )
     frame.is_tested = False
     frame.taken = merge_names(frame.taken, carried.taken)
+    if carried.script:
+        frame.called = (*frame.called, carried.script)
     if carried.file and frame.called_at is None:
         frame.called_at = call.place
     if not machine.push(frame):

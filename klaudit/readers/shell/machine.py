@@ -57,6 +57,7 @@ class Started(Struct, frozen=True):
     environment: tuple[tuple[str, Text], ...]
     called_at: Place | None
     taken: tuple[str, ...]
+    called: tuple[str, ...]
 
 
 class Machine:
@@ -163,6 +164,7 @@ class Machine:
                 environment,
                 state.frame.called_at,
                 state.frame.taken,
+                state.frame.called,
             )
         )
 

@@ -102,7 +102,7 @@ class Frame(Struct):
     what `local` has hidden, `input` and `output` are set where the frame's end brings others back, `collects` in the stages of a
     pipeline whose output the next one reads, which is left in the `piped` of the frame below.  `is_tested`: failures inside do not end
     the script.  `called_at` is the command of the first script that called the one it is in, if another did; `taken` tells of scripts
-    on the way that are known by the endings of their paths alone.
+    on the way that are known by the endings of their paths alone, `called` are the paths in the tree of those that were called, in order.
     """
 
     code: Code
@@ -124,6 +124,7 @@ class Frame(Struct):
     is_tested: bool = False
     called_at: Place | None = None
     taken: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
 
     def copy(self) -> Frame:
         return replace(self, locals=dict(self.locals))
