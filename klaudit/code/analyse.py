@@ -16,8 +16,9 @@ from klaudit.code.graph import Node, TooManyNodesError
 from klaudit.code.interpreter import BudgetError, Interpreter
 from klaudit.code.interpreter.machine import MAX_STEPS, Frame
 from klaudit.code.modules import FunctionInfo, Module, Program
+from klaudit.code.registries import entries_of
 from klaudit.code.result import CodeResult, Formula
-from klaudit.code.screen import everything, is_test, may_matter, screen, touches_log_probabilities
+from klaudit.code.screen import everything, is_test, may_matter, screen, tables_picked_from, touches_log_probabilities
 from klaudit.model import Problem, Span
 from klaudit.readers.source import Source, UnreadableError
 
@@ -60,6 +61,7 @@ class _Analysis:
         self.left_open: set[bytes] = set()  # functions whose parameters decide what a KL is or how much it counts
         self.functions_run = 0
         self.steps_left = MAX_STEPS_A_FILE
+        self.picks = bool(tables_picked_from(program.main.source.data))
 
     def result(self) -> CodeResult:
         module = self.program.main
@@ -79,7 +81,7 @@ class _Analysis:
         for info in screened.passing[: MAX_ROOTS - len(direct)]:
             if self._calls_what_matters(info) or self._passes_on(info):
                 self._function(info)
-        callers = filter(self._calls_what_matters, screened.rest if self.producers or self.left_open else ())
+        callers = filter(self._is_caller, screened.rest)
         left = max(MAX_ROOTS - len(direct) - len(screened.passing), 0)
         for info in islice(callers, left):
             self._function(info)
@@ -139,6 +141,9 @@ class _Analysis:
         ):
             self.producers.add(_encoded(info.name))
 
+    def _is_caller(self, info: FunctionInfo) -> bool:
+        return (bool(self.producers or self.left_open) and self._calls_what_matters(info)) or self._picks_kl(info)
+
     def _calls_what_matters(self, info: FunctionInfo) -> bool:
         """A call of a function of the file that gives a KL, or leaves to its caller what becomes of one."""
         called = set(_CALLED.findall(_body(info)))
@@ -148,7 +153,26 @@ class _Analysis:
         """A function that names no log-probability, but reads a KL that another function stored, or calls one of another file."""
         if _reads(self.mailbox.keys(), info):
             return True
-        return any(self._gives_kl(name, info) for name in _called_names(info) if "kl" in name.lower())
+        if any(self._gives_kl(name, info) for name in _called_names(info) if "kl" in name.lower()):
+            return True
+        return self._picks_kl(info)
+
+    def _picks_kl(self, info: FunctionInfo) -> bool:
+        """A function out of a table may be one that compares log-probabilities."""
+        if not self.picks:
+            return False
+        tables = tables_picked_from(info.module.source.data, *info.module.extent(info.syntax))
+        return any(self._holds_kl(name, info) for name in tables)
+
+    def _holds_kl(self, table: str, info: FunctionInfo) -> bool:
+        """A table of functions, some of which compare log-probabilities, that a function picks one from."""
+        found = self.program.look_up(info.module, table)
+        if not isinstance(found, ast.Dict):
+            return False
+        name, home = self.program.home_of(found, table, info.module)
+        picked = [*found.values, *entries_of(name, home).values()]
+        functions = [self.program.look_up(home, item.id) if isinstance(item, ast.Name) else item for item in picked]
+        return any(isinstance(item, FunctionInfo) and touches_log_probabilities(item) for item in functions)
 
     def _gives_kl(self, name: str, info: FunctionInfo) -> bool:
         first, _, rest = name.partition(".")

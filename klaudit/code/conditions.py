@@ -184,6 +184,13 @@ def both(conditions: Iterable[Condition]) -> Condition:
     return next(iter(kept)) if len(kept) == 1 else Both(tuple(kept))
 
 
+def parts_of(condition: Condition) -> frozenset[Condition]:
+    """The conditions that all have to hold; none for what always holds."""
+    if condition == ALWAYS:
+        return frozenset()
+    return frozenset(condition.conditions) if isinstance(condition, Both) else frozenset({condition})
+
+
 def either(conditions: Iterable[Condition]) -> Condition:
     kept: dict[Condition, None] = {}
     for condition in conditions:

@@ -67,6 +67,8 @@ def _use(formula: Formula) -> str:
     if formula.placement in ("loss", "reward"):
         sign = "added with" if formula.sign(formula.what) > 0 else "subtracted with"
         text += f", {sign} coefficient {amount(formula, formula.what) or '1'}"
+        if formula.has_wrong_sign(formula.what):
+            text += ": the wrong sign (a penalty is added to a loss and subtracted from a reward)"
     if formula.detached:
         text += ", without gradient"
     if formula.condition and len(formula.condition) <= _MOST_CONDITIONS:

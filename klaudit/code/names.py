@@ -48,7 +48,7 @@ _LOSS = vocabulary("loss losses objective criterion")
 _REWARD = vocabulary("reward rewards advantage advantages adv advs return returns")
 _METRIC = vocabulary(
     """
-    metric metrics stat stats log logs logger logging info monitor debug summary tracker writer wandb status report
+    metric metrics stat stats log logs logger logging info infos monitor debug summary tracker writer wandb status report
     history
     """
 )
@@ -64,7 +64,9 @@ _COEFFICIENT = _PENALTY_COEFFICIENT | vocabulary(
     temperature steps num size accumulation normalizer denominator
     """
 )
-_OBJECT_ROOTS = vocabulary("self cfg config args conf hparams params settings opt options flags hps cls")
+_OBJECT_ROOTS = vocabulary(
+    "self cfg config args conf hparams hyperparams hyperparameters params settings opt options flags hps cls"
+)
 _AVERAGE = vocabulary(
     "mean sum avg average agg aggregate aggregated aggregator reduce reduction reducer nanmean nansum"
 )
@@ -196,6 +198,12 @@ def is_coefficient(path: str) -> bool:
     if is_reward(path) or (is_loss(rest or root) and not _has(rest or root, _COEFFICIENT)):
         return False
     return _has(last, _COEFFICIENT) or (bool(rest) and not _OBJECT_ROOTS.isdisjoint(words(root)))
+
+
+def is_of_settings(path: str) -> bool:
+    """An attribute of a configuration object, wherever that is kept."""
+    owner = path.rpartition(".")[0]
+    return any(not _OBJECT_ROOTS.isdisjoint(words(part)) for part in owner.split("."))
 
 
 @lru_cache(maxsize=8192)

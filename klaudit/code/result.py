@@ -41,11 +41,15 @@ class Variant(Struct, frozen=True):
 
 
 class Knob(Struct, frozen=True):
-    """A coefficient: the parameter or configuration attribute it is, and its number where a default is known."""
+    """A coefficient: the parameter or configuration attribute it is, and its number where a default is known.
+
+    `is_guess`: it multiplies (or divides) the formula, and nothing says that it is a coefficient: a weight of the tokens, or a switch.
+    """
 
     name: str
     number: float | None
     inverse: bool = False
+    is_guess: bool = False
 
 
 class KlDiv(Struct, frozen=True):
@@ -83,8 +87,7 @@ class Formula(Struct, frozen=True):
     sink_is_live: bool
     attached: bool
     standalone: bool
-    weighted_by: tuple[str, ...]
-    normalised_by_spread: bool
+    normalised_by_spread: bool  # of a group, of the batch, or of values of which nothing says what they are
     through_unknown: str
     path: tuple[Span, ...]
     confidence: Confidence
@@ -96,8 +99,11 @@ class Formula(Struct, frozen=True):
     is_sampled: bool = (
         True  # its log-probabilities are known to be those of sampled tokens, not of the whole vocabulary
     )
-    is_own: bool = True  # it, or the call that leads to it, stands in the function that this is said of, not in one that it calls
+    is_own: bool = (
+        True  # it, or the call that leads to it, stands in the function that this is said of, not in one that it calls
+    )
     only_calls: bool = False  # both the formula and the sum that it joins stand in functions that this one calls
+    group_std: str | None = None  # when it is divided by the spread of its group: "" for always, None for never
     judged_elsewhere: bool = False  # it joins the loss or reward in another file, whose own analysis says so
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import Formula
-from klaudit.theory import FORWARD, REVERSE, Row, cut, look_up
+from klaudit.theory import FORWARD, REVERSE, Row, cut, look_up, look_up_variant
 
 
 def row_of(formula: Formula, what: Classification) -> Row:
@@ -30,7 +32,11 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
     if what.truncated:
         return _truncated(formula, what)
     if formula.placement == "reward" or what.gradient == "score":
-        return look_up(what.estimator, "reward", "score")
+        plain = look_up(what.estimator, "reward", "score")
+        if formula.group_std is not None and plain.verdict == "unbiased":
+            row = look_up_variant(what.estimator, "reward", "group-std")
+            return row if not formula.group_std else replace(plain, verdict="unknown")
+        return plain
     if what.direction == "ref||pi":
         weight = "sum over the vocabulary of ref*(log ref - log pi)"
         return Row("unknown", "loss", "pathwise", None, weight, FORWARD, "biased")

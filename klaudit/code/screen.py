@@ -35,6 +35,9 @@ _OTHERS = tuple(
     for joint in (b"", b"_")
 )
 _CALLS_KL = re.compile(rb"kl\w*\s*\(")
+# `REG_REGISTRY.get(kind)`, `LOSSES[kind]`: a function out of a table of the tree, which may be what compares the two
+_PICKS = re.compile(rb"(?:REG|KL|LOSS|PENALT|ESTIMATOR|DIVERGENCE)\w*(?:\.get\(|\[)")
+_TABLE_NAME = re.compile(rb"\w+$")
 _UNIT = re.compile(rb"\n(?:@|def\b|async def\b|class\b)")
 _METHOD = re.compile(rb"\n    (?:def\b|async def\b)")
 _IN_NAMES = b"abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -56,12 +59,26 @@ class Hits(Struct, frozen=True):
 def may_matter(data: bytes) -> bool:
     """Whether a Python file could hold or pass on a KL penalty, by its bytes alone."""
     lowered = data.lower()
-    if _CALLS_KL.search(lowered) is not None and any(word in lowered for word in _USES):
+    has_use = any(word in lowered for word in _USES)
+    if has_use and _CALLS_KL.search(lowered) is not None:
         return True
     if not _has_log_probability(lowered):
         return False
+    if has_use and _PICKS.search(data) is not None:
+        return True
     found = _hits_in(lowered)
     return any(found.both(start, end) for start, end in _units(data))
+
+
+def tables_picked_from(data: bytes, start: int = 0, end: int | None = None) -> tuple[str, ...]:
+    """The names of tables that a range of bytes picks functions from."""
+    found: dict[str, None] = {}
+    for match in _PICKS.finditer(data, start, len(data) if end is None else end):
+        first = _TABLE_NAME.search(data, max(match.start() - _STEP, 0), match.start())
+        at = match.start() if first is None else first.start()
+        name, _, _ = data[at : match.end()].replace(b"[", b".").partition(b".")
+        found.setdefault(name.decode("ascii", "replace"))
+    return tuple(found)
 
 
 def is_test(path: str) -> bool:

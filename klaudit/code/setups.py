@@ -117,20 +117,25 @@ def _term(formula: Formula, *, is_chosen: bool) -> Term:
             why_inactive=f"not chosen by default ({', '.join(map(shown, formula.chosen_by))})",
         )
     verdict: Verdict = row.verdict if decided else "unknown"
-    if verdict in ("unbiased", "unbiased-per-token") and formula.has_wrong_sign(what):
+    if verdict in ("unbiased", "unbiased-per-token", "rescaled") and formula.has_wrong_sign(what):
         verdict = "biased"  # what it descends, it should ascend
     return Term(
         placement="reward" if formula.placement == "reward" else "loss",
         estimator=what.estimator if decided else "unknown",
         gradient=_gradient(formula, what),
         coefficient=None if coefficient is None else _signed(formula, what, abs(coefficient)),
-        active=False if coefficient == 0 else None if formula.condition or not decided else True,
+        active=False if coefficient == 0 else None if _may_be_off(formula) or not decided else True,
         score_weight=row.weight_text if decided else _hanging(_choosers(formula)),
         verdict=verdict,
         evidence=evidence(formula),
-        normalised_by_group_std=formula.normalised_by_spread or None,
+        normalised_by_group_std=True if formula.group_std == "" else None,
         facts=_facts(formula),
     )
+
+
+def _may_be_off(formula: Formula) -> bool:
+    """It hangs on a condition, or is multiplied by something of which nothing is known."""
+    return bool(formula.condition) or any(knob.is_guess and not knob.inverse for knob in formula.knobs)
 
 
 def _facts(formula: Formula) -> tuple[str, ...]:
@@ -140,6 +145,8 @@ def _facts(formula: Formula) -> tuple[str, ...]:
         return (f"passes through {shown(formula.through_unknown)}(), whose code is not in the tree",)
     if any(variant.what.truncated for variant in formula.variants):
         return ("a sum over the top-k entries of the vocabulary: biased by the tail that is left out",)
+    if formula.group_std:
+        return (f"divided by the group's standard deviation when {shown(formula.group_std)}",)
     return tuple(
         f"{estimator(variant.what)} when {shown(variant.when)}" for variant in formula.variants if variant.when
     )

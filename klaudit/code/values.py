@@ -52,8 +52,11 @@ class Sequence(Struct):
 
 
 class Mapping(Struct):
+    """A dictionary.  `rest` is where entries come from that were not seen to be put in: `**kwargs` that are handed on."""
+
     entries: dict[str, Value]
     name: str = ""
+    rest: Path | None = None
 
 
 class Alternatives(Struct):
@@ -146,6 +149,7 @@ class Arguments(Struct):
     positional: list[Value]
     keywords: dict[str, Value]
     syntax: ast.Call | None = None
+    rest: Path | None = None  # keywords that are handed on, of which nothing is known here
 
     def get(self, index: int, *names: str) -> Value | None:
         """The argument at a position (from 0, the receiver not counted) or under one of the names."""

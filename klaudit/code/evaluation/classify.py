@@ -12,8 +12,17 @@ from msgspec.structs import replace
 
 from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.classification import Classification, Limits, Ratio
-from klaudit.code.evaluation.dual import NotEvaluableError, Tokens, evaluate, is_average, is_linear_by_name, taken_parts
+from klaudit.code.evaluation.dual import (
+    NotEvaluableError,
+    Tokens,
+    UndecidedError,
+    evaluate,
+    is_average,
+    is_linear_by_name,
+    taken_parts,
+)
 from klaudit.code.evaluation.fitting import affine, is_constant, same, weight
+from klaudit.code.evaluation.levels import mixes_levels
 from klaudit.code.evaluation.limits import clamps_tokens, limits, live_range
 from klaudit.code.evaluation.vocabulary import classify_vocabulary
 from klaudit.code.graph import Node, Op, reachable
@@ -24,6 +33,8 @@ from klaudit.theory import ESTIMATORS, range_text
 GRID = (-2.5, -1.8, -1.2, -0.7, -0.35, -0.1, 0.1, 0.35, 0.7, 1.2, 1.8, 2.5)
 _X, _OTHER_X = -1.7, -0.6  # log pi of the sampled token: what depends on it is no function of d
 _DELTA = 0.3  # log pi - log pi_old, where the ratio is looked for
+_OTHER_KNOB = 0.6  # a knob of unknown number is 1 first: what it is then must hold for others
+_UNKNOWN = Classification("unknown", "pathwise", 1.0)
 _FEWEST = 4  # points outside every clamp that a comparison needs
 _CACHE_SIZE = 2_000
 
@@ -76,13 +87,33 @@ def _classified(node: Node, assignment: Assignment) -> Classification | None:
         if any(part.vocabulary for part in taken_parts(node, assignment) or ()):
             return classify_vocabulary(node, assignment)
         return _of_tokens(node, assignment)
+    except UndecidedError:
+        return _UNKNOWN
     except NotEvaluableError:
         return None
 
 
 def _of_tokens(node: Node, assignment: Assignment) -> Classification | None:
-    sampled = evaluate(node, Tokens.along(GRID, x=_X), assignment)
-    shifted = evaluate(node, Tokens.along(GRID, x=_OTHER_X), assignment)
+    parts = taken_parts(node, assignment) or frozenset()
+    if mixes_levels(node, parts):
+        return _UNKNOWN
+    found = _with_knobs_at(1.0, node, assignment)
+    if found is None or not any(part.op is Op.SCALAR and part.number is None for part in parts):
+        return found
+    other = _with_knobs_at(_OTHER_KNOB, node, assignment)
+    return found if other is not None and _is_alike(found, other) else _UNKNOWN
+
+
+def _is_alike(one: Classification, other: Classification) -> bool:
+    """Whatever number a knob inside the formula is, it is the same estimator in the same amount."""
+    return (one.estimator, one.gradient, one.scale, one.ratio, one.probability_weighted) == (
+        *(other.estimator, other.gradient, other.scale, other.ratio, other.probability_weighted),
+    )
+
+
+def _with_knobs_at(knob: float, node: Node, assignment: Assignment) -> Classification | None:
+    sampled = evaluate(node, Tokens.along(GRID, x=_X, knob=knob), assignment)
+    shifted = evaluate(node, Tokens.along(GRID, x=_OTHER_X, knob=knob), assignment)
     finite = [at for at in range(len(GRID)) if math.isfinite(sampled.values[at])]
     free = [at for at in finite if not sampled.clamped[at]]
     kept = free if len(free) >= _FEWEST else finite

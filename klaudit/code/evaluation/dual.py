@@ -25,16 +25,21 @@ class NotEvaluableError(ValueError):
     """A formula holds something that has no value here: a foreign tensor, a call that was not followed."""
 
 
+class UndecidedError(NotEvaluableError):
+    """A formula is one of several, and nothing says which."""
+
+
 class Tokens(Struct, frozen=True):
-    """Sampled tokens: log pi, d and delta of each."""
+    """Sampled tokens: log pi, d and delta of each; `knob` stands for every setting whose number is not known."""
 
     x: tuple[float, ...]
     d: tuple[float, ...]
     delta: tuple[float, ...]
+    knob: float = 1.0
 
     @classmethod
-    def along(cls, d: Sequence[float], *, x: float = -1.7, delta: float = 0.0) -> Tokens:
-        return cls((x,) * len(d), tuple(d), (delta,) * len(d))
+    def along(cls, d: Sequence[float], *, x: float = -1.7, delta: float = 0.0, knob: float = 1.0) -> Tokens:
+        return cls((x,) * len(d), tuple(d), (delta,) * len(d), knob)
 
     def __len__(self) -> int:
         return len(self.d)
@@ -60,6 +65,7 @@ class Vocabulary(Struct, frozen=True):
     policy: tuple[float, ...]
     reference: tuple[float, ...]
     direction: tuple[float, ...]
+    knob: float = 1.0
 
     def __len__(self) -> int:
         return len(self.policy)
@@ -121,7 +127,9 @@ def taken_parts(root: Node, assignment: Assignment) -> frozenset[Node] | None:
 def _arguments(node: Node, assignment: Assignment) -> Sequence[Node]:
     if node.op is Op.CHOICE:
         return (chosen(node, assignment),)
-    return node.args[:1] if node.op is Op.STACK else node.args
+    if node.op is Op.STACK:  # what only fills it up has no policy in it
+        return [arg for arg in node.args if arg.roles] or node.args[:1]
+    return node.args
 
 
 def chosen(node: Node, assignment: Assignment) -> Node:
@@ -137,7 +145,8 @@ def _one(node: Node, args: list[Dual], points: Tokens | Vocabulary) -> Dual:
     if op is Op.ATOM:
         return Dual(points.atom(node), points.slope(node), [False] * count)
     if op is Op.NUMBER or op is Op.SCALAR or op is Op.MASK:
-        value = 1.0 if node.number is None else node.number
+        unknown = points.knob if op is Op.SCALAR else 1.0
+        value = unknown if node.number is None else node.number
         return Dual([value] * count, [0.0] * count, [False] * count)
     first = args[0]
     if op is Op.NEG:
@@ -149,7 +158,11 @@ def _one(node: Node, args: list[Dual], points: Tokens | Vocabulary) -> Dual:
             [u + v for u, v in zip(first.slopes, other.slopes, strict=True)],
             _either(first, other),
         )
-    if op is Op.CHOICE or op is Op.STACK or op is Op.TOPK or is_linear_by_name(node):
+    if op is Op.STACK:
+        return _all_alike(args)
+    if op is Op.WHERE and node.args[0].is_scalar and known_number(node.args[0]) is None:
+        return _all_alike(args[1:])  # which of the two holds, nobody knows
+    if op is Op.CHOICE or op is Op.TOPK or is_linear_by_name(node):
         return first
     if op is Op.DETACH:
         return Dual(first.values, [0.0] * count, first.clamped)
@@ -166,6 +179,14 @@ def _one(node: Node, args: list[Dual], points: Tokens | Vocabulary) -> Dual:
     results = [guarded(rule, list(at), node) for at in zip(*pairs, strict=True)]
     clamped = first.clamped if len(args) == 1 else _either(first, *args[1:])
     return Dual([value for value, _ in results], [slope for _, slope in results], clamped)
+
+
+def _all_alike(parts: list[Dual]) -> Dual:
+    """The one value that all have.  Raises UndecidedError where they differ."""
+    first = parts[0]
+    if any(part.values != first.values or part.slopes != first.slopes for part in parts):
+        raise UndecidedError("one of several values")
+    return first
 
 
 def is_linear_by_name(node: Node) -> bool:

@@ -11,6 +11,7 @@ from klaudit.code import names
 from klaudit.code.conditions import (
     ALWAYS,
     Condition,
+    parts_of,
     subjects,
 )
 from klaudit.code.flow.passage import Passage
@@ -28,6 +29,8 @@ from klaudit.code.result import AtomSeen, Formula, KlDiv, Knob, Place, Role, Var
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.model import Confidence, Span
 
+_MOST_TOLD = 2  # of the conditions that a division by the spread hangs on
+_LONGEST_TOLD = 60
 _ROLES: dict[int, Role] = {POLICY: "log pi", OLD: "log pi_old", REFERENCE: "log pi_ref"}
 
 
@@ -47,14 +50,20 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
         if key not in cache:
             cache[key] = variants_of(item.occurrence.node, condition, machine.defaults, limits=trains)
         if cache[key]:
-            if item.occurrence.passage.weighted_by and all(
-                variant.what.estimator == "unknown" for variant in cache[key]
-            ):
+            if item.place == "metric" and item.occurrence.node.op is Op.DIV:
+                continue  # one statistic over another
+            if _is_ratio(item) and all(variant.what.estimator == "unknown" for variant in cache[key]):
                 item = replace(
                     item, place="unknown"
                 )  # a ratio against the reference in place of the old policy: no penalty
             made.append((condition, _formula(machine, item, cache[key], symbol, extent)))
     return with_choosers(made, machine.defaults)
+
+
+def _is_ratio(item: Placed) -> bool:
+    """Something that is known, but not what it is weighted by, as a ratio is that an advantage multiplies."""
+    node = item.occurrence.node
+    return bool(item.occurrence.passage.unknown_factors) and node.is_pure and not is_external(node)
 
 
 def _formula(
@@ -91,8 +100,8 @@ def _formula(
         sink_is_live=item.target.may_be_live,
         attached=item.attached,
         standalone=not passage.beside_others,
-        weighted_by=passage.weighted_by,
         normalised_by_spread=passage.divided_by_spread,
+        group_std=_group_std(item),
         through_unknown=passage.through_unknown,
         external=node.text if is_external(node) else "",
         path=tuple(dict.fromkeys(_span(program, site) for site in reversed(passage.path))),
@@ -108,6 +117,22 @@ def _formula(
         and not _has_literal(call),
     )
     return replace(formula, confidence=_confidence(formula, item.target))
+
+
+def _group_std(item: Placed) -> str | None:
+    """When the penalty is divided by the spread of its group: "" where it always is, None where it never is."""
+    if not item.by_group_std:
+        return None
+    if not item.not_by_group_std:
+        return ""
+    divided = [parts_of(condition) for condition in item.by_group_std]
+    others = [parts_of(condition) for condition in item.not_by_group_std]
+    telling = sorted(map(str, frozenset.intersection(*divided) - frozenset.intersection(*others)))
+    equal = {text.partition(" = ")[0] for text in telling}
+    telling = [
+        text for text in telling if len(text) <= _LONGEST_TOLD and text.partition(" != ")[0] not in equal - {text}
+    ]
+    return " and ".join(telling[:_MOST_TOLD]) or "its settings say so"
 
 
 def _joins_elsewhere(program: Program, passage: Passage, call: Site | None) -> bool:
@@ -142,6 +167,7 @@ def _confidence(formula: Formula, target: Target) -> Confidence:
     doubts += any(variant.what.estimator == "unknown" and not variant.what.direction for variant in formula.variants)
     doubts += any("set against" in atom.reason or names.is_bare_reference(atom.text) for atom in formula.atoms)
     doubts += 2 * bool(formula.through_unknown)
+    doubts += any(knob.is_guess and not knob.inverse and not names.is_of_settings(knob.name) for knob in formula.knobs)
     return "high" if not doubts else "medium" if doubts == 1 else "low"
 
 
@@ -154,7 +180,12 @@ def _knobs(passage: Passage) -> tuple[Knob, ...]:
             if same is not None:
                 coefficients.remove(same)
                 divisors.remove(divisor)
-    return (*map(_knob, coefficients), *(replace(_knob(part), inverse=True) for part in divisors))
+    return (
+        *map(_knob, coefficients),
+        *(replace(_knob(part), inverse=True) for part in divisors),
+        *(replace(_knob(part), is_guess=True) for part in passage.unknown_factors),
+        *(replace(_knob(part), is_guess=True, inverse=True) for part in passage.unknown_divisors),
+    )
 
 
 def _is_same(one: Node, other: Node, depth: int = 3) -> bool:
@@ -186,7 +217,7 @@ def _knob(node: Node) -> Knob:
     if node.text or len(parts) == 1:
         text = node.text
     elif any(part.op is Op.CHOICE for part in parts):
-        text = " or ".join(sorted({part.text for part in parts if part.op is Op.SCALAR}))
+        text = " or ".join(sorted({part.text for part in parts if part.op in (Op.SCALAR, Op.ATOM)}))
     else:
         text = f"({written(node, {})})"
     return Knob(text, node.number)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from klaudit.code import names
-from klaudit.code.conditions import ALWAYS, Condition
+from klaudit.code.conditions import ALWAYS, NEVER, Condition
 from klaudit.code.graph import Node, Op, Site
 
 
@@ -23,9 +23,12 @@ class Passage(Struct, frozen=True):
     weighted_by_policy: bool = (
         False  # multiplied, with other tensors, by a ratio or a log-probability that carries gradient
     )
-    weighted_by: tuple[str, ...] = ()  # other tensors that multiply it
+    # what multiplies or divides it and is no coefficient by its name; what scales the rest of the sum as well is none
+    unknown_factors: tuple[Node, ...] = ()
+    unknown_divisors: tuple[Node, ...] = ()
     divided_by_spread: bool = False
     centred: bool = False  # its mean over the group is subtracted
+    group_std: Condition = NEVER  # when that spread is one of several, along an axis: of each group, not of the batch
     named_reward: str = ""
     through_unknown: str = ""
     summed_last: bool = False  # a sum over the last axis: of tokens, or of the vocabulary
@@ -55,3 +58,19 @@ def layers(node: Node) -> Iterator[Node]:
 def is_aggregation(node: Node) -> bool:
     """An average or a sum over tokens, or a call that its name says is one."""
     return node.op is Op.REDUCE or (node.op is Op.OPAQUE and names.is_linear_call(node.text))
+
+
+def flattened(node: Node) -> tuple[float, list[Node]]:
+    """The factors of a product, and the sign that the minus signs in it make together."""
+    sign, waiting = 1.0, [node]
+    parts: list[Node] = []
+    while waiting:
+        part = waiting.pop()
+        if part.op is Op.NEG:
+            sign, part = -sign, part.args[0]
+            waiting.append(part)
+        elif part.op is Op.MUL and len(parts) + len(waiting) < 200:
+            waiting.extend(reversed(part.args))
+        else:
+            parts.append(part)
+    return sign, parts

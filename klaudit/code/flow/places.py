@@ -5,13 +5,15 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from klaudit.code.conditions import can_hold
+from klaudit.code.conditions import ALWAYS, NEVER, Condition, both, can_hold, parts_of
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.sinks import Target
 from klaudit.code.flow.terms import Occurrence, occurrences
-from klaudit.code.graph import Node
+from klaudit.code.graph import Node, reachable
 from klaudit.code.interpreter.machine import Machine
 from klaudit.code.result import Place
+
+MAX_WAYS = 24  # from one formula to one place, of which the conditions are compared
 
 
 class Placed(Struct, frozen=True):
@@ -21,22 +23,27 @@ class Placed(Struct, frozen=True):
     target: Target
     place: Place
     attached: bool
+    by_group_std: tuple[Condition, ...] = ()  # of the ways that divide it by the spread of its group
+    not_by_group_std: tuple[Condition, ...] = ()  # of those that do not
 
 
 def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Placed]:
     """Each formula once per place; what reaches a loss or a reward is no mere metric."""
     best: dict[tuple[Node, Place, bool], Placed] = {}
     walked: dict[Place, set[Node]] = {}
+    skipped: list[Target] = []
     for target in found:
         seen = walked.setdefault(target.place, set())
         if target.node in seen:  # an intermediate value of what was walked already
+            skipped.append(target)
             continue
         for occurrence in occurrences(target.node, machine.graph, Passage(condition=target.condition), seen):
             if not can_hold(occurrence.passage.condition):
                 continue
-            item = _place(occurrence, target, called=called)
+            item = _with_ways(_place(occurrence, target, called=called))
             key = (occurrence.node, item.place, occurrence.passage.detached)
             best[key] = _better(item, best.get(key))
+    best = {key: _where_not_divided(item, skipped) for key, item in best.items()}
     decided = {node for node, place, _ in best if place in ("loss", "reward")}
     rewarded = {node for node, place, _ in best if place == "reward"}
     return [
@@ -65,7 +72,65 @@ def _better(item: Placed, other: Placed | None) -> Placed:
     if item.occurrence.passage.divided_by_spread or other.occurrence.passage.divided_by_spread:
         passage = replace(chosen.occurrence.passage, divided_by_spread=True)
         chosen = replace(chosen, occurrence=replace(chosen.occurrence, passage=passage))
-    return chosen
+    if not item.by_group_std and not other.by_group_std:
+        return chosen
+    if bool(item.by_group_std) != bool(other.by_group_std) and _exclude_each_other(item, other):
+        passage = replace(chosen.occurrence.passage, condition=_shared_condition(item, other))
+        chosen = replace(chosen, occurrence=replace(chosen.occurrence, passage=passage))
+    item, other = _without_intermediate(item, other), _without_intermediate(other, item)
+    return replace(
+        chosen,
+        by_group_std=(*item.by_group_std, *other.by_group_std)[:MAX_WAYS],
+        not_by_group_std=(*item.not_by_group_std, *other.not_by_group_std)[:MAX_WAYS],
+    )
+
+
+def _without_intermediate(item: Placed, other: Placed) -> Placed:
+    """A reward that is only on the way to the advantages tells nothing of what they are divided by."""
+    if item.by_group_std or not other.by_group_std or item.target is other.target:
+        return item
+    wider = parts_of(item.target.condition) < parts_of(other.target.condition)
+    if wider or item.target.node not in reachable([other.target.node]):
+        return item
+    return replace(item, not_by_group_std=())
+
+
+def _where_not_divided(item: Placed, intermediate: list[Target]) -> Placed:
+    """What is divided in a branch only is used as it was where that is not entered."""
+    if not item.by_group_std or item.not_by_group_std:
+        return item
+    under = parts_of(item.target.condition)
+    for target in intermediate:
+        wider = target.place == item.place and parts_of(target.condition) < under
+        if wider and item.occurrence.node in reachable([target.node]):
+            inner = parts_of(item.occurrence.passage.condition) - under
+            passage = replace(item.occurrence.passage, condition=both((target.condition, *sorted(inner, key=str))))
+            occurrence = replace(item.occurrence, passage=passage)
+            return replace(item, occurrence=occurrence, not_by_group_std=(target.condition,))
+    return item
+
+
+def _with_ways(item: Placed) -> Placed:
+    """Whether this way from the formula to its place leads through a division by the spread of a group."""
+    passage = item.occurrence.passage
+    if passage.group_std == NEVER:
+        return replace(item, not_by_group_std=(passage.condition,))
+    divided = both((passage.condition, passage.group_std))
+    return replace(
+        item, by_group_std=(divided,), not_by_group_std=() if passage.group_std == ALWAYS else (passage.condition,)
+    )
+
+
+def _shared_condition(item: Placed, other: Placed) -> Condition:
+    """What both ways hang on: the penalty is there whichever of the two is taken."""
+    shared = parts_of(item.occurrence.passage.condition) & parts_of(other.occurrence.passage.condition)
+    return both(sorted(shared, key=str)) if shared else ALWAYS
+
+
+def _exclude_each_other(item: Placed, other: Placed) -> bool:
+    if item.target is not other.target:
+        return False
+    return not can_hold(both((item.occurrence.passage.condition, other.occurrence.passage.condition)))
 
 
 def _tells_more(item: Placed, other: Placed) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from msgspec import Struct
 
 from klaudit.code import names
@@ -58,10 +60,12 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
     place, certain = _place_of(frame.info)
     off = bool(frame.without_gradient)
     for condition, value, site in frame.returns:
+        if _is_report(site):
+            continue
         for at, (name, node) in enumerate(parts(machine, value)):
             if not node.bears_kl or (place != "reward" and _is_read_out(node)):
                 continue
-            if place in ("loss", "reward") and (at == 0 or (name and (names.is_loss(name) or names.is_reward(name)))):
+            if place in ("loss", "reward") and _is_what_the_name_says(place, at, name):
                 found.append(
                     Target(place, node, site, f"returned by {_name(frame)}", certain, condition, without_gradient=off)
                 )
@@ -83,6 +87,21 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
                     )
                 )
     return found
+
+
+def _is_report(site: Site) -> bool:
+    """`return infos`: what a function gives for the logs is none of what its name speaks of."""
+    given = getattr(site.syntax, "value", None)
+    return isinstance(given, ast.Name | ast.Attribute) and names.is_metric(ast.unparse(given).rpartition(".")[2])
+
+
+def _is_what_the_name_says(place: Place, at: int, key: str) -> bool:
+    """A function's name speaks of the tensor that it gives, or the first of several; of the entries of a dictionary those named alike."""
+    if not key:
+        return at == 0
+    if place == "reward":
+        return names.is_reward(key) and not names.is_metric(key)
+    return at == 0 or names.is_loss(key)
 
 
 def _is_read_out(node: Node) -> bool:

@@ -7,30 +7,56 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from klaudit.code.flow.passage import Passage, is_aggregation, layers
-from klaudit.code.graph import Graph, Node, Op, reachable
+from klaudit.code.flow.torn import torn, without_shared_factors
+from klaudit.code.graph import Graph, Node, Op, Site, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 
 
 def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, Passage]]:
     """A sum: addends with the same knobs are one formula where they need each other, others are terms of their own."""
+    incoming = passage
     parts = list(_signed(node, 1.0))
     kept = [(factor, part) for factor, part in parts if not _is_baseline(part, parts)]
     if len(kept) < len(parts):
         parts, passage = kept, replace(passage, centred=True)
     impure = [part for _, part in parts if not part.is_pure]
     if impure:
-        passage = replace(passage, beside_others=True, joined_at=node.site)
+        passage = _joined(passage, node.site)
     if any(part.live and not part.is_pure and not part.bears_kl for _, part in parts):
         passage = replace(passage, weighted_by_policy=False)  # what it is added to is a loss already
-    for factor, part in parts:
-        if not part.is_pure and part.bears_kl:
-            yield part, replace(passage, factor=passage.factor * factor)
     groups: dict[tuple[str, ...], list[tuple[float, Node]]] = {}
     for factor, part in parts:
         if (part.is_pure and part.roles) or part.op is Op.NUMBER:
             groups.setdefault(_knobs_of(part), []).append((factor, part))
+    if together := torn(parts, groups.values(), graph):
+        yield _as_one(together, parts, node, incoming, graph)
+        taken = {part for _, part in together}
+        parts = [(factor, part) for factor, part in parts if part not in taken]
+        groups = {knobs: group for knobs, group in groups.items() if taken.isdisjoint(part for _, part in group)}
+    for factor, part in parts:
+        if not part.is_pure and part.bears_kl:
+            yield part, replace(passage, factor=passage.factor * factor)
     for group in groups.values():
         yield from _grouped(group, parts, node, passage, graph)
+
+
+def _joined(passage: Passage, site: Site | None) -> Passage:
+    """Below a sum with others: what is not known above it scales them all."""
+    return replace(passage, beside_others=True, joined_at=site, unknown_factors=(), unknown_divisors=())
+
+
+def _as_one(
+    together: list[tuple[float, Node]], parts: list[tuple[float, Node]], whole: Node, passage: Passage, graph: Graph
+) -> tuple[Node, Passage]:
+    """The addends that make one formula, beside the others of the sum."""
+    if any(part not in together for part in parts if part[1].roles):
+        passage = _joined(passage, whole.site)
+    one = without_shared_factors(together, graph)
+    if one.shared:
+        passage = replace(passage, unknown_factors=(*passage.unknown_factors, *one.shared))
+    elif len(together) == len(parts):
+        return whole, passage
+    return graph.signed_sum(one.addends, whole.site), passage
 
 
 def _is_baseline(part: Node, parts: list[tuple[float, Node]]) -> bool:
@@ -84,10 +110,12 @@ def _grouped(
         return
     members = {part for _, part in group}
     if any(part.roles and part not in members for _, part in parts):
-        passage = replace(passage, beside_others=True, joined_at=passage.joined_at or whole.site)
+        passage = _joined(passage, passage.joined_at or whole.site)
     if len(group) == 1 or (len(bearing) == 1 and _stands_alone(bearing[0][1], group)):
         factor, part = bearing[0]
-        company = passage.beside_others or any(other is not part and other.roles for _, other in group)
+        company = passage.beside_others
+        if any(other is not part and other.roles for _, other in group):
+            company, passage = True, replace(passage, unknown_factors=(), unknown_divisors=())
         yield part, replace(passage, factor=passage.factor * factor, beside_others=company)
     elif len(group) == len(parts):
         yield whole, passage

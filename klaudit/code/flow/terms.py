@@ -2,6 +2,10 @@
 
 The walk goes down from the sink through what is linear (sums, scaling, averages, masks), through branches with the conditions they hang
 on, and stops at the first formula in log pi and log pi_ref.  What is mixed with other tensors in a way that is not linear is no penalty.
+
+What multiplies or divides a formula is its coefficient: a number, a knob by its name, or something of which nothing is known, which is
+never taken for one.  Two things are no coefficient: a mask (by name or comparison; lengths and counts of tokens too), and what is not
+known but scales the rest of the loss or reward as well, since it does not weigh the penalty against that.
 """
 
 from __future__ import annotations
@@ -12,14 +16,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from klaudit.code import names
-from klaudit.code.conditions import NEVER, Condition, both, negated
+from klaudit.code.conditions import ALWAYS, NEVER, Condition, both, either, negated
 from klaudit.code.evaluation.dual import known_number
-from klaudit.code.flow.passage import Passage, core
+from klaudit.code.flow.passage import Passage, core, flattened
 from klaudit.code.flow.sums import addends
 from klaudit.code.graph import Graph, Node, Op
 from klaudit.code.roles import FOREIGN, POLICY
 
 MAX_VISITS = 3_000
+_NEAR = 4  # how far below a quotient a spread is looked for
 START = Passage()
 _SINGLE = frozenset({Op.POW})
 
@@ -103,6 +108,8 @@ def _below(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, P
     elif node.is_pure:
         if op is not Op.COMPARE:
             yield node, passage
+    elif op in (Op.MIN, Op.MAX) and [arg.is_pure for arg in node.args if arg.bears_kl] == [True]:
+        yield node, passage  # which of the two counts, nobody knows
     elif op in (Op.MIN, Op.MAX, Op.CLAMP):
         for arg in node.args:
             yield arg, replace(passage, beside_others=True)
@@ -122,24 +129,8 @@ def _arms(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
         earlier.append(negated(condition))
 
 
-def _flattened(node: Node) -> tuple[float, list[Node]]:
-    """The factors of a product, and the sign that the minus signs in it make together."""
-    sign, waiting = 1.0, [node]
-    parts: list[Node] = []
-    while waiting:
-        part = waiting.pop()
-        if part.op is Op.NEG:
-            sign, part = -sign, part.args[0]
-            waiting.append(part)
-        elif part.op is Op.MUL and len(parts) + len(waiting) < 200:
-            waiting.extend(reversed(part.args))
-        else:
-            parts.append(part)
-    return sign, parts
-
-
 def _factors(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, Passage]]:
-    sign, parts = _flattened(node)
+    sign, parts = flattened(node)
     knobs = [part for part in parts if part.is_scalar]
     rest = [part for part in parts if not part.is_scalar]
     factor, coefficients = passage.factor * sign, list(passage.coefficients)
@@ -166,24 +157,37 @@ def _factors(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node,
     if spreads and len(bearing) > len(spreads):  # multiplied by one over its own spread
         for part in bearing:
             if part not in spreads:
-                yield part, replace(passage, divided_by_spread=True)
+                yield part, _divided_by_spread(passage, spreads)
     elif len(rest) == 1:
         yield rest[0], passage
     elif all(part.is_pure for part in rest):
         formula = node if len(rest) == len(parts) and sign > 0 else graph.whole_product(rest, node.site)
         yield formula, passage
+    elif bearing and all(part.is_pure for part in bearing) and not _is_of_policy_gradient(others):
+        known = [part for part in rest if part.is_pure]
+        unknown = tuple(part for part in others if not part.is_pure)
+        passage = replace(
+            passage,
+            unknown_factors=(*passage.unknown_factors, *unknown),
+        )
+        yield (graph.whole_product(known, node.site) if len(known) > 1 else known[0]), passage
     elif len(bearing) == 1:
         policy = any(part.live or _is_policy_weight(part) for part in others)
-        foreign = tuple(_described(part) for part in others if part.roles & FOREIGN)
+        foreign = tuple(part for part in others if part.roles & FOREIGN)
         mixed = bool(bearing[0].roles & FOREIGN) or bool(foreign)
         yield (
             bearing[0],
             replace(
                 passage,
                 weighted_by_policy=passage.weighted_by_policy or (policy and mixed),
-                weighted_by=(*passage.weighted_by, *foreign),
+                unknown_factors=(*passage.unknown_factors, *foreign),
             ),
         )
+
+
+def _is_of_policy_gradient(others: list[Node]) -> bool:
+    """What multiplies a KL is the policy's own ratio or log-probability with an advantage, not a weight of the tokens."""
+    return any(map(_is_policy_weight, others)) and any(names.speaks_of_reward(_described(part)) for part in others)
 
 
 def _is_policy_weight(node: Node) -> bool:
@@ -207,11 +211,40 @@ def _quotient(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
         else:
             yield numerator, replace(passage, divisors=(*passage.divisors, denominator))
     elif numerator.bears_kl:
-        spread = any(part.op is Op.OPAQUE and part.text == "std" for part in _near(denominator))
-        yield (
-            numerator,
-            replace(passage, divided_by_spread=passage.divided_by_spread or spread, weighted_by=passage.weighted_by),
-        )
+        if any(map(_is_spread, _near(denominator))):
+            yield numerator, _divided_by_spread(passage, [denominator])
+        elif node.is_pure:
+            yield node, passage
+        else:
+            yield numerator, replace(passage, unknown_divisors=(*passage.unknown_divisors, denominator))
+
+
+def _is_spread(node: Node) -> bool:
+    return node.op is Op.OPAQUE and node.text == "std"
+
+
+def _divided_by_spread(passage: Passage, spreads: list[Node]) -> Passage:
+    found = [passage.group_std, *(_is_of_groups(spread, 0) for spread in spreads)]
+    kept = [condition for condition in found if condition != NEVER]
+    return replace(passage, divided_by_spread=True, group_std=either(kept) if kept else NEVER)
+
+
+def _is_of_groups(node: Node, depth: int) -> Condition:
+    """When a spread is one a row, along an axis that is not the first, as the samples of a prompt have it; whitening has one a batch."""
+    if _is_spread(node):
+        return NEVER if node.axis in (None, 0) else ALWAYS
+    if depth > _NEAR:
+        return NEVER
+    found: list[Condition] = []
+    earlier: list[Condition] = []
+    for at, arg in enumerate(node.args):
+        inner = _is_of_groups(arg, depth + 1)
+        if node.op is Op.CHOICE:
+            inner = both((inner, node.conditions[at], *earlier))
+            earlier.append(negated(node.conditions[at]))
+        found.append(inner)
+    kept = [condition for condition in found if condition != NEVER]
+    return either(kept) if kept else NEVER
 
 
 def _near(node: Node) -> list[Node]:
@@ -219,7 +252,7 @@ def _near(node: Node) -> list[Node]:
     while waiting:
         part, depth = waiting.pop()
         found.append(part)
-        if depth < 4:
+        if depth < _NEAR:
             waiting.extend((arg, depth + 1) for arg in part.args)
     return found
 

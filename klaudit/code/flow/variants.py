@@ -32,6 +32,8 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
     """What the formula is, per choice of settings.  `limits`: also what clamps and exponentials do to its gradient."""
     if is_external(node):
         return (Variant("", Classification("unknown", "pathwise", 1.0), node=node),)
+    if not node.is_pure:  # something unknown is part of the formula
+        return (Variant("", Classification("unknown", "pathwise" if node.live else "none", 1.0), node=node),)
     inner = [condition for part in reachable([node]) if part.op is Op.CHOICE for condition in part.conditions]
     if not inner:
         what = classify(node, {})

@@ -273,6 +273,8 @@ class Access(Members):
         if isinstance(key, Literal) and isinstance(key.value, str):
             if key.value in owner.entries:
                 return owner.entries[key.value]
+            if owner.rest is not None:
+                return self.part_of_rest(owner.rest, key.value)
             return Path(f"{owner.name or 'dict'}['{key.value}']", key.value)
         if isinstance(key, Path) and owner.entries:
             entries = list(owner.entries.items())[:MAX_ARMS]
@@ -281,6 +283,11 @@ class Access(Members):
             ]
             return self.alternatives(arms)
         return Path(f"{owner.name or 'dict'}[...]", "")
+
+    def part_of_rest(self, rest: Path, key: str) -> Value:
+        """An entry that was handed on with others."""
+        text = f"{rest.text}['{key}']"
+        return self.heap[text] if text in self.heap else self.from_mailbox(_part_of(rest, text, key), key)
 
     def element(self, value: Value) -> Value:
         """What iterating over a value gives."""

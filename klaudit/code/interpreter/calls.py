@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import reduce
 
 from msgspec.structs import replace
 
@@ -102,13 +103,17 @@ class Calls(Following):
             else:
                 positional.append(value)
         keywords: dict[str, Value] = {}
+        rest: Path | None = None
         for keyword in syntax.keywords:
             value = self.evaluate(keyword.value, frame)
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
             elif isinstance(value, Mapping):
                 keywords.update(value.entries)
-        return Arguments(positional, keywords, syntax)
+                rest = value.rest or rest
+            elif isinstance(value, Path):
+                rest = value
+        return Arguments(positional, keywords, syntax, rest)
 
     def apply(self, callee: Value, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:
         """The result of calling a value."""
@@ -227,10 +232,19 @@ class Calls(Following):
                 return receiver.entries[key.value]
             if isinstance(key, Path):
                 return self._entry(receiver, key, Frame(self.program.main, None, {}))
+            if receiver.rest is not None and isinstance(key, Literal) and isinstance(key.value, str):
+                return self.part_of_rest(receiver.rest, key.value)
             return arguments.get(1, "default") or Literal(None)
-        if name == "update" and arguments.positional and isinstance(arguments.positional[0], Mapping):
-            receiver.entries.update(arguments.positional[0].entries)
+        if name == "update" and arguments.positional:
+            given = arguments.positional[0]
+            if isinstance(given, Mapping):
+                receiver.entries.update(given.entries)
+                receiver.rest = receiver.rest or given.rest
+            elif isinstance(given, Path):
+                receiver.rest = receiver.rest or given
             return Literal(None)
+        if name == "copy":
+            return Mapping(dict(receiver.entries), receiver.name, receiver.rest)
         if name in ("items", "values", "keys"):
             return (
                 Sequence(list(receiver.entries.values()), grows=True)
@@ -284,7 +298,8 @@ class Calls(Following):
         values = arguments.positional
         if name in ("max", "min") and len(values) > 1:
             nodes = [self.as_node(value, site) for value in values]
-            return self.graph.make(Op.MAX if name == "max" else Op.MIN, nodes[:2], site)
+            op = Op.MAX if name == "max" else Op.MIN
+            return reduce(lambda one, other: self.graph.make(op, (one, other), site), nodes[:MAX_ARMS])
         if name == "abs" and values:
             return self.graph.make(Op.ABS, (self.as_node(values[0], site),), site)
         if name == "sum" and values:
@@ -302,7 +317,10 @@ class Calls(Following):
         if name == "enumerate" and values:
             return Sequence([Sequence([self.graph.mask, self.element(values[0])])], grows=True)
         if name == "dict":
-            return Mapping(dict(arguments.keywords))
+            source = values[0] if values else None
+            entries = source.entries if isinstance(source, Mapping) else {}
+            rest = source if isinstance(source, Path) else source.rest if isinstance(source, Mapping) else None
+            return Mapping({**entries, **arguments.keywords}, rest=rest or arguments.rest)
         if (
             name == "getattr"
             and len(values) > 1

@@ -160,15 +160,17 @@ class Expressions(Branching):
     def _dict(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.Dict)
         entries: dict[str, Value] = {}
+        rest: Path | None = None
         for key, entry in zip(syntax.keys, syntax.values, strict=True):
             value = self.evaluate(entry, frame)
             if key is None:
                 entries.update(value.entries if isinstance(value, Mapping) else {})
+                rest = value if isinstance(value, Path) else value.rest if isinstance(value, Mapping) else rest
             elif isinstance(key, ast.Constant) and isinstance(key.value, str):
                 entries[key.value] = value
             elif isinstance(key, ast.Attribute):
                 entries[ast.unparse(key)] = value
-        return Mapping(entries)
+        return Mapping(entries, rest=rest)
 
     def _comprehension(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.ListComp | ast.GeneratorExp | ast.SetComp)
@@ -177,6 +179,12 @@ class Expressions(Branching):
 
     def _dict_comprehension(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.DictComp)
+        if (copied := _copied_by(syntax)) is not None:
+            source = self.evaluate(copied, frame)
+            if isinstance(source, Mapping):
+                return Mapping(dict(source.entries), source.name, source.rest)
+            if isinstance(source, Path):
+                return Mapping({}, rest=source)
         inner = self._inside_comprehension(syntax.generators, frame)
         key = self.evaluate(syntax.key, inner)
         value = self.evaluate(syntax.value, inner)
@@ -215,6 +223,23 @@ class Expressions(Branching):
 
     def _formatted(self, syntax: ast.expr, frame: Frame) -> Value:
         return Path(f"<text:{getattr(syntax, 'lineno', 0)}>", "")
+
+
+def _copied_by(syntax: ast.DictComp) -> ast.expr | None:
+    """`{k: v for k, v in given.items() if ...}` keeps some of what is given."""
+    match syntax:
+        case ast.DictComp(
+            key=ast.Name(id=key),
+            value=ast.Name(id=value),
+            generators=[
+                ast.comprehension(
+                    target=ast.Tuple(elts=[ast.Name(id=first), ast.Name(id=second)]),
+                    iter=ast.Call(func=ast.Attribute(value=source, attr="items"), args=[], keywords=[]),
+                )
+            ],
+        ) if (key, value) == (first, second):
+            return source
+    return None
 
 
 def _is_tensor(value: Value) -> bool:

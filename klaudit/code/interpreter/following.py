@@ -117,7 +117,8 @@ class Following(Results):
         accepted = set(positional) | {parameter.arg for parameter in syntax.kwonlyargs}
         bound.update({name: value for name, value in keywords.items() if name in accepted})
         if syntax.kwarg is not None:
-            bound[syntax.kwarg.arg] = Mapping({name: value for name, value in keywords.items() if name not in accepted})
+            others = {name: value for name, value in keywords.items() if name not in accepted}
+            bound[syntax.kwarg.arg] = Mapping(others, rest=arguments.rest)
         return bound
 
     def closure(self, callee: Closure, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:

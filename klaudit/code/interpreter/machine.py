@@ -153,6 +153,10 @@ class Machine:
         """The value as it is known under its new name: the result of a call that is not followed is what its name says."""
         if frame.without_gradient:
             value = self.without_gradient(value)
+        if isinstance(value, Alternatives):
+            return Alternatives(
+                tuple((condition, self.settled(name, arm, frame, site)) for condition, arm in value.arms)
+            )
         if isinstance(value, Path):
             informative = names.is_log_probability(name) or names.is_logits(name)
             if informative and names.holder(name) == FOREIGN:

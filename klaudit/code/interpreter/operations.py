@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from klaudit.code import names
 from klaudit.code.graph import READ_OUT, Graph, Node, Op, Site, reachable
+from klaudit.code.roles import FOREIGN
 from klaudit.code.values import Arguments, Literal, Path, Value
 
 SAMPLED_TOKENS = "log-probability of the sampled tokens"
@@ -110,13 +111,20 @@ def _clamped(low: tuple[int, str] | None, high: tuple[int, str] | None) -> Meani
         for at, place in enumerate((low, high)):
             if place is not None:
                 names = (place[1], "a_min" if at == 0 else "a_max", "min" if at == 0 else "max")
-                bounds[at] = given.node(place[0], *names) or bounds[at]
+                bounds[at] = _as_knob(given.node(place[0], *names), given) or bounds[at]
         return given.make(Op.CLAMP, *bounds)
 
     return meaning
 
 
+def _as_knob(node: Node | None, given: Given) -> Node | None:
+    """A bound of which nothing is known is a number that is not known, and no part of the formula."""
+    return given.graph.scalar(node.text, None, node.site) if node is not None and node.roles == FOREIGN else node
+
+
 def _where(given: Given) -> Node:
+    if given.tensor.roles == FOREIGN:  # a test of something else: a mask
+        given = Given(given.graph, given.graph.mask, given.arguments, given.as_node, given.site)
     one, other = given.node(0, "input", "x"), given.node(1, "other", "y")
     if one is None or other is None:
         return given.graph.mask
@@ -263,7 +271,7 @@ def _counted(given: Given) -> Node:
 
 
 def _spread(given: Given) -> Node:
-    return given.make(Op.OPAQUE, text="std")
+    return given.make(Op.OPAQUE, text="std", axis=given.axis(0))
 
 
 SAME = names.vocabulary(
@@ -280,7 +288,7 @@ SAME = names.vocabulary(
 OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(SAME, _same),
     **dict.fromkeys(("detach", "detach_", "stop_gradient"), _detached),
-    **dict.fromkeys(("item", "tolist", "numpy"), _read_out),
+    **dict.fromkeys(("item", "tolist", "numpy", "asnumpy"), _read_out),
     **dict.fromkeys(("exp", "exp_"), _unary(Op.EXP)),
     **dict.fromkeys(("expm1", "expm1_"), _unary(Op.EXPM1)),
     **dict.fromkeys(("log", "log_"), _unary(Op.LOG)),
