@@ -15,7 +15,7 @@ from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
 from klaudit.code.screen import is_test
 from klaudit.code.setups import setups
-from klaudit.code.wording import described, evidence, normalised, shown, weights
+from klaudit.code.wording import NORMALISED, described, evidence, shown, weights
 from klaudit.findings import catalogue
 from klaudit.model import Confidence, Finding, Fix, Severity, Span, Verdict
 from klaudit.theory import FORWARD
@@ -63,7 +63,7 @@ def _judge(formula: Formula, result: CodeResult) -> Iterator[Finding]:
             continue
         if rule not in seen:
             seen.add(rule)
-            told = normalised(formula) if rule == "KLA108" else weights(formula, variant.what)
+            told = NORMALISED if rule == "KLA108" else weights(formula, variant.what)
             message = f"{described(formula, variant)}: {told}"
             yield _finding(rule, formula, formula.span, message)
 
@@ -104,8 +104,8 @@ def _gradient_rule(formula: Formula, what: Classification) -> str:
         return "" if formula.kl_div else "KLA105" if formula.placement == "loss" else "KLA104"
     if what.only_where and what.estimator == "k1":
         return "KLA104" if formula.placement == "reward" or what.gradient == "score" else "KLA105"
-    if formula.placement == "reward" and formula.group_std is not None and what.estimator == "k1":
-        return "KLA108"
+    if formula.placement == "reward" and formula.group_std == "" and what.estimator == "k1":
+        return "KLA108"  # where a setting decides, the row says so, and the launch that sets it is judged
     if formula.placement == "reward" or what.gradient == "score":
         return _BIASED_REWARDS.get(what.estimator, "")
     if what.estimator in ("reversed-k3", "unknown"):
@@ -183,7 +183,7 @@ def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Se
         rule=rule,
         name=entry.name,
         severity=severity or entry.severity,
-        confidence=_confidence(formula, rule),
+        confidence=_confidence(formula),
         span=span,
         message=message,
         why=entry.summary,
@@ -193,9 +193,9 @@ def _finding(rule: str, formula: Formula, span: Span, message: str, severity: Se
     )
 
 
-def _confidence(formula: Formula, rule: str) -> Confidence:
-    """Medium at most where a setting that is not known still decides what the formula is, or whether the rule holds for it."""
+def _confidence(formula: Formula) -> Confidence:
+    """Medium at most where a setting that is not known still decides what the formula is."""
     undecided = formula.chosen_by and not any(variant.is_default for variant in formula.variants)
-    if formula.confidence == "high" and (undecided or (rule == "KLA108" and formula.group_std)):
+    if formula.confidence == "high" and undecided:
         return "medium"
     return formula.confidence

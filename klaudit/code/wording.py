@@ -73,13 +73,10 @@ def weights(formula: Formula, what: Classification) -> str:
     return text if row.descends == REVERSE else f"{text}; {REVERSE} has w(d) = d"
 
 
-def normalised(formula: Formula) -> str:
-    """What division by the group's standard deviation does to a rewarded k1."""
-    when = f" when {shown(formula.group_std)}" if formula.group_std else ""
-    return (
-        f"divided by the standard deviation of its group{when}: where the task reward of a group is constant the advantage is the"
-        " z-score of the penalty alone, and the coefficient has no effect"
-    )
+NORMALISED = (
+    "divided by the standard deviation of its group: where the task reward of a group is constant the advantage is the z-score of the"
+    " penalty alone, and the coefficient has no effect"
+)
 
 
 def shown(text: str) -> str:
