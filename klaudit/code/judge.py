@@ -96,6 +96,8 @@ def _is_right(formula: Formula, what: Classification) -> bool:
 
 def _gradient_rule(formula: Formula, what: Classification) -> str:
     """The rule for what a variant descends; empty where that is right, not known, or another rule's business."""
+    if formula.may_be_weighted:
+        return ""
     if what.probability_weighted:
         return "KLA306" if formula.is_sampled else ""
     if what.truncated:

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from klaudit.code import names
 from klaudit.code.conditions import Constant
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.graph import Node
@@ -105,6 +106,13 @@ class Formula(Struct, frozen=True):
     only_calls: bool = False  # both the formula and the sum that it joins stand in functions that this one calls
     group_std: str | None = None  # when it is divided by the spread of its group: "" for always, None for never
     judged_elsewhere: bool = False  # it joins the loss or reward in another file, whose own analysis says so
+
+    @property
+    def may_be_weighted(self) -> bool:
+        """Something of which nothing is known multiplies it in a loss: were that a ratio with a gradient, k1 would be unbiased."""
+        return self.placement == "loss" and any(
+            knob.is_guess and not knob.inverse and not names.is_of_settings(knob.name) for knob in self.knobs
+        )
 
     @property
     def in_force(self) -> tuple[Variant, ...]:

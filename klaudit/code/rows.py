@@ -29,6 +29,9 @@ def _truncated(formula: Formula, what: Classification) -> Row:
 
 
 def _whole_row_of(formula: Formula, what: Classification) -> Row:
+    if formula.may_be_weighted:
+        weight = "not known: what multiplies it may carry a gradient"
+        return Row(what.estimator, "loss", what.gradient, None, weight, "what is not known", "unknown")
     if what.truncated:
         return _truncated(formula, what)
     if formula.placement == "reward" or what.gradient == "score":

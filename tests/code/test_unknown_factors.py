@@ -185,3 +185,27 @@ def test_a_mean_over_tokens_is_no_token() -> None:
         "sequence": "unknown",
         "anything else": "k3",
     }
+
+
+WEIGHTED = """
+import torch
+
+def loss_fn(policy, ref, batch, token_values, beta, advantages, model):
+    logps = policy(batch).log_softmax(-1).gather(-1, batch["ids"])
+    with torch.no_grad():
+        ref_logps = ref(batch).log_softmax(-1).gather(-1, batch["ids"])
+    pg = -(advantages * torch.exp(logps - logps.detach())).mean()
+    d = logps - ref_logps
+    loss = pg + beta * ({weight} * ({formula})).mean()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("weight", ["token_values", "model.ratio(batch)", "batch['ratio']"])
+@pytest.mark.parametrize("formula", ["d", "torch.exp(-d) + d - 1", "d ** 2 / 2"])
+def test_what_may_carry_a_gradient_leaves_the_score_weight_open(weight: str, formula: str) -> None:
+    """Multiplied by an attached ratio k1 would be unbiased: nobody can say what these descend."""
+    code = WEIGHTED.format(weight=weight, formula=formula)
+    assert not {"KLA101", "KLA103", "KLA105", "KLA106"} & set(rules_of(code))
+    (setup,) = setups(result_of(code))
+    assert (setup.verdict, setup.score_weight) == ("unknown", "unknown")
