@@ -57,7 +57,7 @@ def _agreed(values: Sequence[Node], count: Callable[[int], None]) -> Node:
             )
             entries.append(Entry(key, having[0].key_start, having[0].key_end, value))
         return MappingNode(tuple(entries), first.start, first.end)
-    return _in_doubt(first, count)
+    return ScalarNode("", True, first.start, first.end, DOUBT)  # a mapping for some and a list or a value for others
 
 
 def _is_same_scalar(one: Node, other: Node) -> bool:

@@ -17,7 +17,7 @@ from klaudit.discover import suffixes
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
-SHIPPED = ("klaudit", "rules", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
+SHIPPED = ("klaudit", "rules", "tools", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
 LAUNCH = (
     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.actor.use_kl_loss=True"
     " actor_rollout_ref.actor.kl_loss_type=low_var_kl\n"

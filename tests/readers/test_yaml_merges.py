@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from omegaconf._utils import get_yaml_loader
@@ -164,6 +164,8 @@ IN_DOUBT = [
     ("a: {<<: [{xx: {yy: 1, zz: 1}}, {xx: {yy: 1}}]}\n", {"xx"}),
     ("a: {<<: [{xx: [1]}, {xx: [1]}], yy: 1}\n", {"xx"}),
     ("a: {<<: [{xx: 1}, {xx: '1'}]}\n", {"xx"}),
+    ("a: {<<: [{xx: {yy: 1}}, {xx: [1]}]}\n", {"xx"}),
+    ("a: {<<: {xx: {yy: 1}}, <<: {xx: 2}}\n", {"xx"}),
 ]
 
 
@@ -181,6 +183,8 @@ def test_what_the_order_decides_is_in_doubt(text: str, keys: set[str]) -> None:
 
 
 @settings(max_examples=200)
+@example('m0: &m0 {}\nm1: &m1\n  <<: {"<<": {xx: 1}}\n  <<: {"<<": []}\n')
+@example("m0:\n  <<: [{xx: {yy: 1}}, {xx: [1]}]\n")
 @given(documents())
 def test_what_is_known_holds_in_every_release(text: str) -> None:
     try:
