@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from klaudit.gate.comments.pieces import Piece
 from klaudit.readers.make.lines import logical_lines
@@ -25,6 +26,10 @@ def makefile_piece(source: Source) -> Piece:
         start = line.place(0) if line.at else line.start
         if start not in starts:
             units.append((start, max(line.place(-1) + 1 if line.at else line.end, start)))
-    inside = [(start, end) for start, end in units if b"\n" in source.data[start:end]]
-    comments = [each for each in comments if not any(start < each[0] < end for start, end in inside)]
-    return Piece(source, comments, units)
+    begins = [start for start, _ in units]  # in order, as lines are
+    return Piece(source, [each for each in comments if not _is_within(each[0], begins, units)], units)
+
+
+def _is_within(at: int, begins: list[int], units: list[tuple[int, int]]) -> bool:
+    unit = bisect_left(begins, at) - 1
+    return unit >= 0 and at < units[unit][1]

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+_DEFINE = re.compile(rb"[ \t]*(?:(?:override|export|private)[ \t]+)*define[ \t]+[^\s:+?!=]")
 _RULE_ENDS = re.compile(rb"[ \t]*(?:-?include|sinclude|define|vpath|export|unexport|override|private|undefine)\b")
 _ASSIGNMENT = re.compile(rb"[ \t]*[^\s:#=+?!]+[ \t]*(?:\+|\?|!|:{1,3})?=")
+_HASH = re.compile(rb"(?<!\\)(\\*)#")  # from the first backslash of a run alone, or a long run takes long
 _END_OF_DEFINE = re.compile(rb"[ \t]*endef\b")
 
 
@@ -62,7 +64,7 @@ def logical_lines(data: bytes) -> Iterator[Line]:
         line, at = _own_line(data, at)
         if not line.text:
             continue
-        if line.text.startswith(b"define") and line.text[6:7].isspace():
+        if _DEFINE.match(line.text):
             line, at = _define(data, line, at)
         in_rule = _opens_a_rule(line.text) or (in_rule and _is_conditional(line.text))
         yield Line(line.text, line.at, start, at)
@@ -74,8 +76,14 @@ def _opens_a_rule(text: bytes) -> bool:
     return colon_of(text) is not None
 
 
+def _has_recipe(text: bytes) -> bool:
+    """Whether it is a rule with the first line of its recipe on the same line, before any comment."""
+    before = text.partition(b"#")[0]
+    return b";" in before and _opens_a_rule(before) and not _ASSIGNMENT.match(before[(colon_of(before) or 0) + 1 :])
+
+
 def _is_conditional(text: bytes) -> bool:
-    return re.match(rb"(?:ifeq|ifneq|ifdef|ifndef|else|endif)\b", text) is not None
+    return re.match(rb"[ \t]*(?:ifeq|ifneq|ifdef|ifndef|else|endif)\b", text) is not None
 
 
 def colon_of(text: bytes) -> int | None:
@@ -103,10 +111,13 @@ def _recipe_line(data: bytes, at: int) -> tuple[Line, int]:
         if data[at : at + 1] == b"\t":
             at += 1
         end = _line_end(data, at)
-        goes_on = _goes_on(data[at:end]) and end < len(data)
-        stop = end + 1 if goes_on else end
+        stop = end - 1 if data[end - 1 : end] == b"\r" else end  # make takes the return with the line feed
+        goes_on = _goes_on(data[at:stop]) and end < len(data)
         text += data[at:stop]
         places += range(at, stop)
+        if goes_on:
+            text += b"\n"
+            places.append(end)
         at = min(end + 1, len(data))
         if not goes_on or at >= len(data):
             return Line(bytes(text), tuple(places), start, at, True), at
@@ -140,12 +151,12 @@ def _own_line(data: bytes, at: int) -> tuple[Line, int]:
 
 
 def _define(data: bytes, line: Line, at: int) -> tuple[Line, int]:
-    while at < len(data):
+    depth = 1
+    while at < len(data) and depth:
         end = _line_end(data, at)
-        is_last = _END_OF_DEFINE.match(data, at, end) is not None
+        if data[at : at + 1] != b"\t":  # of a recipe in it
+            depth += (_DEFINE.match(data, at, end) is not None) - (_END_OF_DEFINE.match(data, at, end) is not None)
         at = min(end + 1, len(data))
-        if is_last:
-            break
     return Line(line.text, line.at, line.start, at), at
 
 
@@ -159,12 +170,15 @@ def _goes_on(text: bytes) -> bool:
 
 
 def _without_comment(text: bytes) -> Sequence[int]:
-    """Which bytes stand before the comment; a backslash before `#` takes away its meaning, and is itself taken away."""
-    if b"#" not in text:
+    """Which bytes stand before the comment; a backslash before `#` takes away its meaning, and is itself taken away.
+
+    Behind the semicolon of a rule `#` is the shell's.
+    """
+    if b"#" not in text or _has_recipe(text):
         return range(len(text))
     kept: list[int] = []
     at = 0
-    for match in re.finditer(rb"(\\*)#", text):
+    for match in _HASH.finditer(text):
         backslashes = len(match[1])
         kept += range(at, match.start() + backslashes // 2)
         if backslashes % 2 == 0:

@@ -15,6 +15,7 @@ from klaudit.readers.make.lines import Line
 
 MAX_DEPTH = 30  # variables in variables
 MAX_BYTES = 2_000_000  # of all expansions of one file
+_MAX_VARIABLES = 10_000
 
 _PLAIN = re.compile(rb"[A-Za-z_][\w.-]*")
 _OF_THE_SHELL = re.compile(rb"[A-Za-z_]\w*")
@@ -59,27 +60,59 @@ class TooMuchError(Exception):
     """Variables that expand to more than anyone writes, or to themselves."""
 
 
+class Room:
+    """How much may still be made of the variables of a file, whichever of its tables makes it."""
+
+    def __init__(self) -> None:
+        self._left = MAX_BYTES
+
+    @property
+    def is_used_up(self) -> bool:
+        return self._left < 0
+
+    def use(self, count: int) -> None:
+        """Raises TooMuchError."""
+        self._left -= count + 1
+        if self._left < 0:
+            raise TooMuchError(f"its variables expand to more than {MAX_BYTES // 1_000_000} MB")
+
+
 class Table:
     """The variables of a file at one point of it."""
 
-    def __init__(self, variables: Mapping[bytes, Variable] | None = None) -> None:
-        self._variables: dict[bytes, Variable] = dict(variables or {})
+    def __init__(self) -> None:
+        self._variables: dict[bytes, Variable] = {}
+        self._overridden: frozenset[bytes] = frozenset()
         self._has_included = False
-        self._room = MAX_BYTES
+        self.room = Room()
 
     def copy(self) -> Table:
-        other = Table(self._variables)
+        other = Table()
+        other._variables = {**self._variables}
+        other._overridden = self._overridden
         other._has_included = self._has_included
-        other._room = self._room
+        other.room = self.room
         return other
 
     def include(self) -> None:
         """A file that is not read may set anything."""
-        self._variables = dict.fromkeys(self._variables, UNKNOWN)
+        if self._variables:
+            self.room.use(len(self._variables))
+            self._variables = {}
         self._has_included = True
 
     def names(self) -> Iterator[bytes]:
         return iter(self._variables)
+
+    def undefine(self, name: bytes) -> None:
+        """From here on it is not set."""
+        self._variables.pop(name, None)
+
+    def override(self, name: bytes) -> None:
+        """From here on only what says `override` sets it."""
+        if name not in self._overridden:
+            self.room.use(len(self._overridden))
+            self._overridden |= {name}
 
     def declare(self, name: bytes, line: Line) -> None:
         """`export NAME`: from here on it counts as set, to what the environment has."""
@@ -91,8 +124,12 @@ class Table:
         """From here on nobody knows what it is."""
         self._variables[name] = UNKNOWN
 
-    def assign(self, name: bytes, operator: bytes, value: Line) -> None:
+    def assign(self, name: bytes, operator: bytes, value: Line, *, overrides: bool = False) -> None:
         """`=`, `:=`, `?=`, `+=` and their kin.  Raises TooMuchError."""
+        if name in self._overridden and not overrides:
+            return
+        if len(self._variables) >= _MAX_VARIABLES:
+            raise TooMuchError(f"more than {_MAX_VARIABLES} variables")
         known = self._variables.get(name)
         if operator == b"?=" and (known is not None or self._has_included):
             if known is None:
@@ -109,11 +146,13 @@ class Table:
 
     def _appended(self, known: Variable, value: Line) -> Variable:
         if known.line is not None:
+            self.room.use(len(known.line.text) + len(value.text))
             return Variable(line=known.line + value)
         if known.parts is None:
             return UNKNOWN
         if not value.text:
             return known
+        self.room.use(len(known.parts))
         joint = Part(b" ", value.place(0), value.place(0))
         return Variable(parts=(*known.parts, *((joint,) if known.parts else ()), *self.expand(value)))
 
@@ -138,12 +177,13 @@ class Table:
             else:
                 parts += self._value(name, place, automatic or {}, depth)
             at = end
-            self._use(0 if not parts else len(parts[-1].text) + 1)
+            self.room.use(0 if not parts else len(parts[-1].text) + 1)
         return parts
 
     def value_of(self, name: bytes) -> list[Part] | None:
         """What a variable expands to; None where the file does not set it.  Raises TooMuchError."""
-        return self._value(name, (0, 0), {}, 0) if name in self._variables else None
+        is_set = name in self._variables or self._has_included
+        return self._value(name, (0, 0), {}, 0) if is_set else None
 
     def _value(
         self, name: bytes, place: tuple[int, int], automatic: Mapping[bytes, tuple[Part, ...]], depth: int
@@ -163,13 +203,13 @@ class Table:
         if known.line is not None:
             return self.expand(known.line, automatic, depth + 1)
         if known.parts is not None:
-            self._use(sum(len(part.text) + 1 for part in known.parts))
+            self.room.use(sum(len(part.text) + 1 for part in known.parts))
             return list(known.parts)
         return [Part(b"", *place, unknown=shown)]
 
     def _copied(self, line: Line, start: int, end: int) -> Iterator[Part]:
         """A stretch without references, in runs that stand together in the file."""
-        self._use(end - start)
+        self.room.use(end - start)
         while start < end:
             stop = start + 1
             if line.at[start] < 0:
@@ -180,11 +220,6 @@ class Table:
                 stop += 1
             yield Part(line.text[start:stop], line.at[start], line.at[stop - 1] + 1, is_copied=True)
             start = stop
-
-    def _use(self, count: int) -> None:
-        self._room -= count + 1
-        if self._room < 0:
-            raise TooMuchError(f"its variables expand to more than {MAX_BYTES // 1_000_000} MB")
 
 
 def _reference(text: bytes, dollar: int) -> tuple[int, bytes]:
