@@ -66,7 +66,7 @@ def read_compiled(folder: Path, kind: type[T]) -> Compiled[T]:
     """What is compiled of a folder of YAML files: nothing where there is no such file, or only one of another klaudit."""
     try:
         compiled: Compiled[T] = _decode(folder.with_name(folder.name + SUFFIX).read_bytes(), kind)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, RecursionError):  # the last one: nested without end
         return Compiled(__version__, {})
     return compiled if compiled.klaudit == __version__ else Compiled(__version__, {})
 

@@ -119,7 +119,7 @@ def test_a_file_of_the_same_name_in_another_folder_wins(rules: Path, read: list[
     assert read == ["verl.yaml"]
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "other", "empty"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "other", "empty", "deep"])
 def test_what_is_not_readable_is_not_used(rules: Path, read: list[str], encoded: bytes, damage: str) -> None:
     file = rules / NAME
     match damage:
@@ -131,6 +131,8 @@ def test_what_is_not_readable_is_not_used(rules: Path, read: list[str], encoded:
             file.write_bytes(msgspec.msgpack.encode({"klaudit": 1}))
         case "empty":
             file.write_bytes(b"")
+        case "deep":
+            file.write_bytes(b"\x91" * 1_000_000)
     assert len(load_frameworks()) == len(SHIPPED) == len(read)
 
 

@@ -195,5 +195,5 @@ def _exactly(version: str | None) -> str | None:
 def _installs(distributions: tuple[str, ...], repository: str) -> re.Pattern[str]:
     names = "|".join(map(_spelled, distributions))
     return re.compile(
-        rf"(?i)\n|pip3? install\b|(?<=[\s\"'])(?:{names}){_EXTRAS}==(?P<version>[\w.]+)|{_at_ref(distributions, repository)}"
+        rf"(?i)\n|pip3? install\b|(?<=[\s\"'])(?:{names}){_EXTRAS}==(?P<version>[\w.!-]+)|{_at_ref(distributions, repository)}"
     )

@@ -112,6 +112,14 @@ def test_a_script_installs_its_own_version(text: str, specifier: str | None) -> 
     assert (found and found.specifier) == specifier
 
 
+@pytest.mark.parametrize(
+    ("number", "specifier"), [("1!0.9", "==1!0.9"), ("0.9.6-post1", "==0.9.6-post1"), ("0.9.*", None), ("0.9-x", None)]
+)
+def test_the_whole_of_a_version_counts(number: str, specifier: str | None) -> None:
+    pin = pins_in_text(FRAMEWORKS["verl"], f"pip install verl=={number}\n", "run.sh")
+    assert (pin and pin.specifier) == specifier
+
+
 def test_a_framework_is_known_by_its_repository_too() -> None:
     """Its distribution has another name."""
     ours = "pip install git+https://github.com/NVIDIA-NeMo/RL.git@v0.3.0\n"
