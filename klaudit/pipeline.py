@@ -80,6 +80,7 @@ class Pipeline:
                 formulas = read_formulas(source, self.analyses, setups)
                 setups = [*formulas.setups]
                 findings += formulas.findings
+                findings += map(partly_read, formulas.problems)
             return FileResult(path, tuple(setups), tuple(findings), (), True)
         except (UnreadableError, TooLargeError) as error:
             return FileResult(path, problems=(Problem(path, getattr(error, "line", None), str(error)),), parsed=True)

@@ -7,13 +7,19 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from klaudit.code.analyses import Analyses
-from klaudit.model import Finding, Setup
+from klaudit.model import Finding, Problem, Setup
 from klaudit.readers.source import Source, UnreadableError
 
 
+MAX_PROBLEMS = 3  # told of one file
+
+
 class Formulas(Struct, frozen=True):
+    """`problems` are functions that were too much to analyse."""
+
     setups: tuple[Setup, ...] = ()
     findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 def read_formulas(source: Source, analyses: Analyses, configured: Sequence[Setup] = ()) -> Formulas:
@@ -28,7 +34,15 @@ def read_formulas(source: Source, analyses: Analyses, configured: Sequence[Setup
     if code is None:
         return Formulas(tuple(configured))
     result = analyses.of(code)
-    return Formulas(with_own_penalties(configured, code, result), findings(result))
+    return Formulas(with_own_penalties(configured, code, result), findings(result), _first(result.problems))
+
+
+def _first(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Generated code can hold thousands of functions, none of which could be analysed."""
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    rest = problems[MAX_PROBLEMS]
+    return *problems[:MAX_PROBLEMS], Problem(rest.path, rest.line, "more functions of this file were not analysed, from here on")
 
 
 def explain_line(

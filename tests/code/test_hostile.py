@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from klaudit.code.analyse import analyse
+from klaudit.code.analyses import Analyses
 from klaudit.code.judge import findings
 from klaudit.code.result import CodeResult
+from klaudit.code.scan import MAX_PROBLEMS, read_formulas
+from klaudit.configuration import Options
+from klaudit.engine import scan
 from klaudit.readers.source import Source, UnreadableError
 from tests.code.snippets import rules_of
 
@@ -196,3 +201,26 @@ def test_thousands_of_functions_that_call_each_other() -> None:
     )
     result = _timed(functions.encode())
     assert any("the rest was not analysed" in problem.message for problem in result.problems)
+
+
+def test_helpers_that_call_each_other_by_settings() -> None:
+    """Every setting doubles the ways: hundreds of formulas, each set against each other."""
+    count = 30
+    helpers = "".join(
+        f"def kl_{at}(logp, ref_logp, flags):\n    kl = logp - ref_logp\n"
+        f"    if flags.a{at}:\n        kl = kl_{(at + 1) % count}(logp, ref_logp, flags)\n"
+        f"    if flags.b{at}:\n        kl = kl_{(at + 7) % count}(logp, ref_logp, flags)\n    return kl\n"
+        for at in range(count)
+    )
+    result = _timed(helpers.encode())
+    assert any("was not analysed: more than" in problem.message for problem in result.problems)
+    found = read_formulas(Source("helpers.py", helpers.encode()), Analyses(lambda path: None))
+    assert len(found.problems) == MAX_PROBLEMS + 1
+
+
+def test_what_was_too_much_is_told_where_nothing_else_is(tmp_path: Path) -> None:
+    nested = "    kl = kl + logp - ref_logp\n" * 20_000
+    (tmp_path / "a.py").write_text(f"def loss(logp, ref_logp):\n    kl = logp - ref_logp\n{nested}    return kl\n")
+    report = scan([str(tmp_path)], Options())
+    assert [finding.rule for finding in report.findings] == ["KLA003"]
+    assert "loss was not analysed: more than" in report.findings[0].message

@@ -21,7 +21,7 @@ from klaudit.code.flow.terms import is_external
 from klaudit.code.flow.variants import variants as variants_of
 from klaudit.code.flow.variants import with_choosers
 from klaudit.code.graph import Node, Op, Site, reachable
-from klaudit.code.interpreter.machine import Machine
+from klaudit.code.interpreter.machine import BudgetError, Machine
 from klaudit.code.interpreter.operations import SAMPLED_TOKENS
 from klaudit.code.modules import FunctionInfo, Program
 from klaudit.code.notation import written
@@ -32,6 +32,8 @@ from klaudit.model import Confidence, Span
 _MOST_TOLD = 2  # of the conditions that a division by the spread hangs on
 _LONGEST_TOLD = 60
 _ROLES: dict[int, Role] = {POLICY: "log pi", OLD: "log pi_old", REFERENCE: "log pi_ref"}
+
+MAX_FORMULAS = 64  # of one function; each is set against each other
 
 
 def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *, called: bool) -> list[Formula]:
@@ -57,6 +59,8 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
                     item, place="unknown"
                 )  # a ratio against the reference in place of the old policy: no penalty
             made.append((condition, _formula(machine, item, cache[key], symbol, extent)))
+            if len(made) > MAX_FORMULAS:
+                raise BudgetError(f"more than {MAX_FORMULAS} formulas, by the settings that choose among them")
     return with_choosers(made, machine.defaults)
 
 
