@@ -10,7 +10,6 @@ from klaudit.code.analyses import Analyses
 from klaudit.model import Finding, Problem, Setup
 from klaudit.readers.source import Source, UnreadableError
 
-
 MAX_PROBLEMS = 3  # told of one file
 
 
