@@ -107,9 +107,7 @@ def _check(source: Source, reason: str) -> None:
     if source.path.lower().endswith(".json"):
         raise CannotEditError("JSON has no comments")
     if is_makefile(source.path):
-        raise CannotEditError(
-            "a comment in a recipe would be run: to be written by hand, on a line of its own without a tab"
-        )
+        raise CannotEditError("klaudit writes none into makefiles, where a comment in a recipe would be run")
     if not reason.isascii() and not _is_utf8(source.data):
         raise CannotEditError("the file is not UTF-8, so the reason must be ASCII")
 
