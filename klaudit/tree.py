@@ -105,8 +105,8 @@ class Tree:
         full = os.path.join(self.root, path)
         try:
             full = os.path.realpath(full, strict=True)
-        except (FileNotFoundError, NotADirectoryError):  # a link through what is not there leads nowhere, whatever its words say
-            return None
+        except (FileNotFoundError, NotADirectoryError):
+            return None  # a link through what is not there leads nowhere, whatever its words say
         except OSError:  # told when the file itself is read
             full = os.path.realpath(full)
         if full == self.root:

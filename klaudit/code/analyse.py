@@ -6,7 +6,7 @@ import ast
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 
@@ -18,7 +18,7 @@ from klaudit.code.interpreter.machine import MAX_STEPS, Frame
 from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.registries import entries_of
 from klaudit.code.result import CodeResult, Formula
-from klaudit.code.screen import everything, is_test, may_matter, screen, tables_picked_from, touches_log_probabilities
+from klaudit.code.screen import is_test, may_matter, screen, tables_picked_from, touches_log_probabilities
 from klaudit.model import Problem, Span
 from klaudit.readers.source import Source, UnreadableError
 
@@ -59,25 +59,26 @@ class _Analysis:
         self.problems: list[Problem] = []
         self.producers: set[bytes] = set()  # functions that give a KL
         self.left_open: set[bytes] = set()  # functions whose parameters decide what a KL is or how much it counts
+        self.known: dict[FunctionInfo, frozenset[str]] = {}  # functions that were run, with what the mailbox held then
         self.functions_run = 0
         self.steps_left = MAX_STEPS_A_FILE
         self.picks = bool(tables_picked_from(program.main.source.data))
 
     def result(self) -> CodeResult:
-        module = self.program.main
-        screened = screen(module) if self.prefilter else everything(module)
-        known: dict[FunctionInfo, frozenset[str]] = {}
+        self._screened()
+        if not self.prefilter:
+            self._everything_else()
+        found = [formula for _, formula in sorted(self.found, key=lambda item: item[0])]
+        return CodeResult(self.program.main.source.path, tuple(_distinct(found)), tuple(self.problems))
+
+    def _screened(self) -> None:
+        screened = screen(self.program.main)
         if len(screened.direct) + len(screened.passing) > MAX_ROOTS:
             self._note_too_many()
         direct = screened.direct[:MAX_ROOTS]
-        for info in direct:
-            self._function(info)
-            known[info] = frozenset(self.mailbox)
-        for info in direct:
-            if _reads(self.mailbox.keys() - known[info], info):
-                self._function(info)
-        if screened.top_level:
-            self._top_level(list(screened.top_level))
+        self._functions(direct)
+        if screened.top_level_matters or self._minimises(screened.top_level):
+            self._top_level(screened.top_level)
         for info in screened.passing[: MAX_ROOTS - len(direct)]:
             if self._calls_what_matters(info) or self._passes_on(info):
                 self._function(info)
@@ -87,8 +88,23 @@ class _Analysis:
             self._function(info)
         if left and next(callers, None) is not None:
             self._note_too_many()
-        found = [formula for _, formula in sorted(self.found, key=lambda item: item[0])]
-        return CodeResult(module.source.path, tuple(_distinct(found)), tuple(self.problems))
+
+    def _everything_else(self) -> None:
+        """What the screen passes over, which ought to add nothing; that it was too much is no problem of anyone's."""
+        problems = list(self.problems)
+        self._functions([info for info in self.program.main.top_level() if info not in self.known])
+        self._functions(tuple(self.known))
+        self._top_level(screen(self.program.main).top_level)
+        self.problems = problems
+
+    def _functions(self, functions: Sequence[FunctionInfo]) -> None:
+        """Each of them, and again where it reads a KL that a later one stored."""
+        for info in functions:
+            if info not in self.known:
+                self._function(info)
+        for info in functions:
+            if _reads(self.mailbox.keys() - self.known[info], info):
+                self._function(info)
 
     def _note_too_many(self) -> None:
         reason = f"more than {MAX_ROOTS} functions that may matter: the rest was not analysed"
@@ -109,6 +125,7 @@ class _Analysis:
         with self._run(info.qualified, info.syntax.lineno) as interpreter:
             self._judge(interpreter, interpreter.run_root(info), info)
         self._nested(interpreter)
+        self.known[info] = frozenset(self.mailbox)
 
     def _nested(self, interpreter: Interpreter, depth: int = 0) -> None:
         """Functions defined inside and called from elsewhere (a loss handed to a training loop)."""
@@ -124,9 +141,16 @@ class _Analysis:
                 self._judge(inner, inner.run_root(info, enclosing, receiver), info)
             self._nested(inner, depth + 1)
 
-    def _top_level(self, statements: list[ast.stmt]) -> None:
+    def _minimises(self, statements: Sequence[ast.stmt]) -> bool:
+        """The top level of a script, where the loss that a function gave is what training goes down."""
+        if not self.found:
+            return False
+        data = self.program.main.source.data
+        return any(b".backward(" in data[slice(*self.program.main.extent(node))] for node in statements)
+
+    def _top_level(self, statements: Sequence[ast.stmt]) -> None:
         with self._run("the top level", None) as interpreter:
-            self._judge(interpreter, interpreter.run_module(statements), None)
+            self._judge(interpreter, interpreter.run_module(list(statements)), None)
 
     def _judge(self, interpreter: Interpreter, frame: Frame, info: FunctionInfo | None) -> None:
         self.functions_run += 1

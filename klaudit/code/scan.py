@@ -41,7 +41,9 @@ def _first(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
     if len(problems) <= MAX_PROBLEMS:
         return problems
     rest = problems[MAX_PROBLEMS]
-    return *problems[:MAX_PROBLEMS], Problem(rest.path, rest.line, "more functions of this file were not analysed, from here on")
+    return *problems[:MAX_PROBLEMS], Problem(
+        rest.path, rest.line, "more functions of this file were not analysed, from here on"
+    )
 
 
 def explain_line(

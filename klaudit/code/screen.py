@@ -107,6 +107,7 @@ class Screened(Struct, frozen=True):
     passing: tuple[FunctionInfo, ...]
     rest: tuple[FunctionInfo, ...]
     top_level: tuple[ast.stmt, ...]
+    top_level_matters: bool
 
 
 def screen(module: Module) -> Screened:
@@ -127,12 +128,7 @@ def screen(module: Module) -> Screened:
     matters = any(_any(found.log_probability, *extent) for extent in inside) and any(
         _any(found.reference, *extent) for extent in inside
     )
-    return Screened(tuple(direct), tuple(passing), tuple(rest), tuple(statements) if matters else ())
-
-
-def everything(module: Module) -> Screened:
-    """All functions and the top level: what the screen is measured against."""
-    return Screened(tuple(module.top_level()), (), (), tuple(_outside_definitions(module)))
+    return Screened(tuple(direct), tuple(passing), tuple(rest), tuple(statements), matters)
 
 
 def _outside_definitions(module: Module) -> list[ast.stmt]:

@@ -12,6 +12,7 @@ from klaudit.theory import REVERSE
 
 _DEFAULT_TARGET = "k1-in-reward"
 
+
 def place(resolution: Resolution, candidates: Iterable[Effective | None]) -> Span:
     """Where a finding points: the first candidate that is set by hand in the launch's own file, else the launch as a whole."""
     path = resolution.launch.head.path

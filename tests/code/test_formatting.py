@@ -14,7 +14,7 @@ PLAIN = 'torch.exp(ref - logp) - (ref - logp) - 1 + f(x, "a")'
     [
         "torch.exp(ref-logp)-(ref-logp)-1+f(x,'a')",
         "torch.exp(\n    ref - logp  # the reference\n) - (ref - logp) - 1 + f(\n    x,\n    'a',\n)",
-        "torch.exp(ref - logp) \\\n  - (ref - logp) - 1 + f(x, \"\"\"a\"\"\")",
+        'torch.exp(ref - logp) \\\n  - (ref - logp) - 1 + f(x, """a""")',
         PLAIN + "  # done",
     ],
 )
@@ -22,7 +22,9 @@ def test_layout_is_no_difference(text: str) -> None:
     assert canonical(text) == canonical(PLAIN)
 
 
-@pytest.mark.parametrize("text", [PLAIN.replace("ref - logp", "logp - ref"), PLAIN.replace('"a"', '"b"'), PLAIN.replace(" - 1", " - 2")])
+@pytest.mark.parametrize(
+    "text", [PLAIN.replace("ref - logp", "logp - ref"), PLAIN.replace('"a"', '"b"'), PLAIN.replace(" - 1", " - 2")]
+)
 def test_everything_else_is(text: str) -> None:
     assert canonical(text) != canonical(PLAIN)
 

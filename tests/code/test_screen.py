@@ -158,6 +158,31 @@ ELSEWHERE = {
             loss = pg(batch) + coef * (out.logp - batch.ref_logp).mean()
             return loss
     """,
+    "the top level of a script": """
+        class Objective(Module):
+            def forward(self, batch):
+                logp, ref_logp = self.model(batch), self.ref_model(batch)
+                return self.surrogate(batch, logp) + self.beta * (logp - ref_logp)
+
+        if __name__ == "__main__":
+            objective = Objective(network)
+            value = objective(data)
+            value.mean().backward()
+    """,
+    "an object that several functions fill": """
+        def steps(self, data):
+            for batch in data:
+                experience = self.experience(batch).to("cpu")
+                rewards = batch.scores - self.kl_coef * experience.kl
+                yield rewards
+
+        def experience(self, batch):
+            kl = compute_kl(batch.logp, batch.ref_logp)
+            return Experience(batch, kl=kl)
+
+        def compute_kl(logp, ref_logp):
+            return logp - ref_logp
+    """,
 }
 
 
@@ -165,7 +190,7 @@ ELSEWHERE = {
 def test_what_functions_without_the_words_add_is_seen(which: str) -> None:
     one, other = (result_of(ELSEWHERE[which], prefilter=prefilter) for prefilter in (True, False))
     assert _shown(one) == _shown(other)
-    assert {formula.placement for formula in one.formulas} == {"loss"}
+    assert {formula.placement for formula in one.formulas} <= {"loss", "reward", "unknown"} and one.formulas
 
 
 def _shown(result: CodeResult) -> list[tuple[object, ...]]:
@@ -195,3 +220,34 @@ def test_a_log_ratio_that_tells_answers_apart_is_no_penalty() -> None:
     """
     for prefilter in (True, False):
         assert setups(result_of(code, prefilter=prefilter)) == ()
+
+
+def test_the_likelihood_of_labels_is_no_penalty() -> None:
+    code = """
+    class ProcessReward(Module):
+        def forward(self, tokens, labels):
+            scores = self.beta * (self.logps(self.model, tokens) - self.logps(self.ref_model, tokens))
+            loss = labels * logsigmoid(scores) + (1.0 - labels) * logsigmoid(-scores)
+            return loss.mean()
+
+    scorer = ProcessReward(network)
+    loss = scorer(tokens, labels)
+    loss.backward()
+    """
+    for prefilter in (True, False):
+        assert setups(result_of(code, prefilter=prefilter)) == ()
+
+
+DEEP = "x" + ".a" * 400
+TOO_MUCH = {
+    "nobody's": (f"def f(x):\n    return {DEEP}\n", 0),
+    "a loss": (f"def f(x, logp, ref_logp):\n    y = {DEEP}\n    return logp - ref_logp\n", 1),
+}
+
+
+@pytest.mark.parametrize("which", TOO_MUCH)
+def test_only_what_is_worth_reading_can_be_too_much(which: str) -> None:
+    """Without the prefilter every function is run, and the ones that matter to nobody are no problem."""
+    code, told = TOO_MUCH[which]
+    for prefilter in (True, False):
+        assert len(result_of(code, prefilter=prefilter).problems) == told

@@ -18,7 +18,9 @@ def test_it_is_the_plain_search(keywords: frozenset[bytes], data: bytes) -> None
     assert Prefilter(keywords).may_matter(data) == plain
 
 
-_SYLLABLES = st.lists(st.sampled_from([b"kl", b"k", b"_loss", b"loss", b"grpo", b".", b"-", b"main"]), min_size=1, max_size=4)
+_SYLLABLES = st.lists(
+    st.sampled_from([b"kl", b"k", b"_loss", b"loss", b"grpo", b".", b"-", b"main"]), min_size=1, max_size=4
+)
 _WORDS = st.frozensets(_SYLLABLES.map(b"".join), min_size=1, max_size=12)
 
 

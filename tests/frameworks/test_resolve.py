@@ -73,7 +73,8 @@ def resolved(framework: Framework, version: str, **given: Value) -> Resolution:
 
 def terms(resolution: Resolution) -> dict[str, tuple[object, ...]]:
     return {
-        state.rule.id: (state.term.estimator, state.term.coefficient, state.term.active, state.term.verdict) for state in resolution.terms
+        state.rule.id: (state.term.estimator, state.term.coefficient, state.term.active, state.term.verdict)
+        for state in resolution.terms
     }
 
 
@@ -133,7 +134,12 @@ def test_unknown_values_stay_unknown(framework: Framework) -> None:
     resolution = resolved(framework, "2.0", new__loss=Unknown(("USE",)))
     assert terms(resolution)["loss"][2] is None
     assert resolution.setup.verdict == "unknown"
-    assert terms(resolved(framework, "2.0", new__loss=True, beta=Unknown(("B",))))["loss"] == ("k3", None, True, "biased")
+    assert terms(resolved(framework, "2.0", new__loss=True, beta=Unknown(("B",))))["loss"] == (
+        "k3",
+        None,
+        True,
+        "biased",
+    )
 
 
 def test_an_unknown_value_does_not_revive_a_term_that_is_off(framework: Framework) -> None:

@@ -12,7 +12,9 @@ from klaudit.engine import scan
 CONFIG = "loss:\n  kl_type: {kl_type}\n  kl_coef: {kl_coef}\n  reference_model: org/teacher\n"
 
 
-@pytest.mark.parametrize(("kl_type", "kl_coef", "rules"), [("k1", -1.0, ["KLA301"]), ("k1", 0.1, []), ("k3", 0.1, []), ("other", 1.0, [])])
+@pytest.mark.parametrize(
+    ("kl_type", "kl_coef", "rules"), [("k1", -1.0, ["KLA301"]), ("k1", 0.1, []), ("k3", 0.1, []), ("other", 1.0, [])]
+)
 def test_only_the_sign_is_asked_about(tmp_path: Path, kl_type: str, kl_coef: float, rules: list[str]) -> None:
     (tmp_path / "train.yaml").write_text(CONFIG.format(kl_type=kl_type, kl_coef=kl_coef), encoding="utf-8")
     report = scan([str(tmp_path)], Options())

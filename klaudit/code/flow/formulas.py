@@ -29,6 +29,7 @@ from klaudit.code.result import AtomSeen, Formula, KlDiv, Knob, Place, Role, Var
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.model import Confidence, Span
 
+_SIGMOIDS = frozenset({Op.SIGMOID, Op.LOGSIGMOID, Op.SOFTPLUS})
 _MOST_TOLD = 2  # of the conditions that a division by the spread hangs on
 _LONGEST_TOLD = 60
 _ROLES: dict[int, Role] = {POLICY: "log pi", OLD: "log pi_old", REFERENCE: "log pi_ref"}
@@ -54,10 +55,10 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
         if cache[key]:
             if item.place == "metric" and item.occurrence.node.op is Op.DIV:
                 continue  # one statistic over another
-            if _is_ratio(item) and all(variant.what.estimator == "unknown" for variant in cache[key]):
-                item = replace(
-                    item, place="unknown"
-                )  # a ratio against the reference in place of the old policy: no penalty
+            if all(variant.what.estimator == "unknown" for variant in cache[key]) and (
+                _is_ratio(item) or _is_likelihood_of_labels(item.occurrence.node)
+            ):
+                item = replace(item, place="unknown")  # no penalty
             made.append((condition, _formula(machine, item, cache[key], symbol, extent)))
             if len(made) > MAX_FORMULAS:
                 raise BudgetError(f"more than {MAX_FORMULAS} formulas, by the settings that choose among them")
@@ -65,9 +66,15 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
 
 
 def _is_ratio(item: Placed) -> bool:
-    """Something that is known, but not what it is weighted by, as a ratio is that an advantage multiplies."""
+    """Something that is known, but not what it is weighted by: a ratio against the reference that an advantage multiplies."""
     node = item.occurrence.node
     return bool(item.occurrence.passage.unknown_factors) and node.is_pure and not is_external(node)
+
+
+def _is_likelihood_of_labels(node: Node) -> bool:
+    """The log-ratio is an implicit reward, of which log sigmoid(x) and log sigmoid(-x) are the likelihoods of two labels."""
+    given = [part.args[0] for part in reachable([node]) if part.op in _SIGMOIDS and part.args[0].bears_kl]
+    return len(given) > 1
 
 
 def _formula(

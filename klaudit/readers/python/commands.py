@@ -29,9 +29,7 @@ _WORD_RUNNERS = frozenset({"asyncio.create_subprocess_exec"})
 _EXEC = frozenset({"os.execv", "os.execvp", "os.execve", "os.execvpe"})
 STARTERS = _LIST_RUNNERS | _SHELL_RUNNERS | _WORD_RUNNERS | _EXEC
 _STARTER_NAMES = frozenset(symbol.rpartition(".")[2] for symbol in STARTERS)
-_LAUNCHERS = rare(
-    r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|env)"
-)
+_LAUNCHERS = rare(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|uv|ray|bash|sh|srun|sbatch|nohup|mpirun|env)")
 _ARGUMENT = rare(r"-|.*[./]|(?:run|launch|job|start|submit|exec|tool)\Z|[A-Za-z_]\w*=")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 

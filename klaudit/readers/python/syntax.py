@@ -76,7 +76,8 @@ def parse(source: Source) -> Module:
     return _parsed(source) if source.parent is not None else _of_file(source.path, source.data)
 
 
-@lru_cache(maxsize=64)  # a tree takes megabytes; settings and formulas are read one after the other, imports again and again
+# A tree takes megabytes; settings and formulas are read one after the other, imports again and again.
+@lru_cache(maxsize=64)
 def _of_file(path: str, data: bytes) -> Module:
     return _parsed(Source(path, data))
 
