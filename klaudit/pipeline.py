@@ -23,7 +23,7 @@ from klaudit.frameworks.resolve import resolve
 from klaudit.frameworks.screening import Screening
 from klaudit.model import FileResult, Finding, Problem, Setup
 from klaudit.readers.document import NOT_FOLLOWED
-from klaudit.readers.source import Source, UnreadableError
+from klaudit.readers.source import UnreadableError
 from klaudit.tree import TooLargeError, Tree
 
 
@@ -38,8 +38,8 @@ class Pipeline:
         self._by_others: dict[str, frozenset[object]] = {}
         detector = Detector(tree, files, options.framework_versions)
         self._gatherer = Gatherer(tree, index, detector, screening)
-        self.analyses = Analyses(self._load, prefilter=self._prefilter)
-        self._consumers = Consumers(files, self._load, self.analyses, detector, screening.programs)
+        self.analyses = Analyses(self._tree.readable, prefilter=self._prefilter)
+        self._consumers = Consumers(files, self._tree.readable, self.analyses, detector, screening.programs)
 
     @staticmethod
     def prepare() -> None:
@@ -134,12 +134,6 @@ class Pipeline:
 
     def _with_code(self, launch: Launch) -> Launch:
         return replace(launch, code=self._consumers.code_of(launch))
-
-    def _load(self, path: str) -> Source | None:
-        try:
-            return self._tree.source(path)
-        except (OSError, TooLargeError):
-            return None
 
     def _judge(self, launches: Iterable[Launch]) -> tuple[list[Setup], list[Finding]]:
         setups: dict[object, Setup] = {}

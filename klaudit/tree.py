@@ -7,7 +7,7 @@ import posixpath
 from contextlib import suppress
 from pathlib import Path
 
-from klaudit.readers.source import Source
+from klaudit.readers.source import Source, UnreadableError
 
 MAX_BYTES = 20_000_000  # no config, script or module is larger; data files are, and would only cost time
 
@@ -40,6 +40,26 @@ class Tree:
             data = self._read(path)
             self._sources[path] = None if data is None else Source(path, data)
         return self._sources[path]
+
+    def readable(self, path: str) -> Source | None:
+        """The file at `path`, None where there is none that can be read: why is told when the scan comes to the file itself."""
+        try:
+            return self.source(path)
+        except (OSError, TooLargeError):
+            return None
+
+    def data(self, path: str) -> bytes | None:
+        """The bytes of the file at `path`, None where there is none that can be read."""
+        source = self.readable(path)
+        return None if source is None else source.data
+
+    def text(self, path: str) -> str | None:
+        """The text of the file at `path`, None where there is none that can be read."""
+        source = self.readable(path)
+        try:
+            return None if source is None else source.text
+        except UnreadableError:
+            return None
 
     def forget(self, path: str) -> None:
         """Let go of a file's bytes; it is read again when asked for."""

@@ -140,15 +140,9 @@ def _check(place: Place, source: Source) -> None:
 
 
 def _view(targets: Targets, tree: Tree, color: str) -> View:
-    def source(path: str) -> Source | None:
-        try:
-            return tree.source(path)
-        except (OSError, TooLargeError):
-            return None
-
     is_terminal = sys.stdout.isatty()
     return View(
-        source=source,
+        source=tree.readable,
         prefix=prefix_of(targets.root),
         inside=inside_of(targets.root),
         width=width_of_stdout(),

@@ -17,10 +17,9 @@ from klaudit.cli.parameters import Failure, Given
 from klaudit.corrections import did_you_mean
 from klaudit.discover import Targets
 from klaudit.model import Report
-from klaudit.readers.source import Source
 from klaudit.reports import FORMATS, View, load
 from klaudit.reports.view import DEFAULT_WIDTH, MIN_WIDTH
-from klaudit.tree import TooLargeError, Tree, is_private
+from klaudit.tree import Tree, is_private
 
 _MAX_WIDTH = 140  # longer lines of prose are hard to read
 _TEXT = "text"
@@ -91,14 +90,8 @@ def view_of(targets: Targets, given: Given) -> View:
     is_terminal = sys.stdout.isatty()
     tree = Tree(targets.root, dict(targets.overlay))
 
-    def source(path: str) -> Source | None:
-        try:
-            return tree.source(path)
-        except (OSError, TooLargeError):
-            return None
-
     return View(
-        source=source,
+        source=tree.readable,
         prefix=prefix_of(targets.root),
         inside=inside_of(targets.root),
         width=width_of_stdout(),

@@ -12,7 +12,7 @@ from klaudit.model import Setting
 from klaudit.readers.document import ConfigObject, PythonDocument
 from klaudit.readers.python import read_classes_of, read_python
 from klaudit.readers.source import Source, UnreadableError
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _MAX_LINEAGE = 12
 _NAMES = ("Config", "Arguments", "Args", "Params", "Trainer", "Strategy")  # what config classes are called
@@ -62,9 +62,9 @@ class Classes:
 
     def _read(self, path: str, read: Callable[[Source], PythonDocument]) -> PythonDocument | None:
         try:
-            source = self._tree.source(path)
+            source = self._tree.readable(path)
             return read(source) if source is not None else None
-        except (OSError, TooLargeError, UnreadableError):
+        except UnreadableError:
             return None  # reported when the scan comes to that file itself
 
     def _follow(

@@ -10,8 +10,7 @@ from klaudit.frameworks.metadata import installed_at
 from klaudit.frameworks.pins import LOCKS, Pin, find_pin, fitting_releases, is_requirements, version_or_none
 from klaudit.frameworks.rules import Framework, Vendored, VersionBound
 from klaudit.model import FrameworkVersion
-from klaudit.readers.source import UnreadableError
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 
 class Detector:
@@ -106,14 +105,17 @@ class Detector:
     def _vendored_version(self, framework: Framework, root: str) -> FrameworkVersion:
         found, place, line = None, None, None
         for file in framework.vendored.version_files:
-            text = self._text(posixpath.join(root, file.path))
+            text = self._tree.text(posixpath.join(root, file.path))
             if text is None:
                 continue
             match = re.search(file.pattern or r"\A\s*(\S+)", text)
             if match and (version := version_or_none(match[1])) is not None:
                 found, place, line = version, posixpath.join(root, file.path), text.count("\n", 0, match.start(1)) + 1
                 break
-        if found is None and (told := installed_at(self._tree, root, framework.distributions, self._text)) is not None:
+        if (
+            found is None
+            and (told := installed_at(self._tree, root, framework.distributions, self._tree.text)) is not None
+        ):
             found, place, line = told.version, told.path, told.line
         low, high = None, None
         for bound in framework.vendored.bounds:
@@ -133,7 +135,7 @@ class Detector:
         return FrameworkVersion(str(found), "vendored", "", place, line)
 
     def _bound_holds(self, bound: VersionBound, root: str) -> bool:
-        text = self._text(posixpath.join(root, bound.file))
+        text = self._tree.text(posixpath.join(root, bound.file))
         if bound.absent:
             return text is None
         if text is None:
@@ -152,20 +154,13 @@ class Detector:
             others = [name for name in names if is_requirements(name)]
             found = None
             for name in (*locks, *others):
-                text = self._text(posixpath.join(folder, name))
+                text = self._tree.text(posixpath.join(folder, name))
                 if text is not None and (
                     found := find_pin(text, posixpath.join(folder, name), framework.distributions, framework.repository)
                 ):
                     break
             self._pins[key] = found
         return self._pins[key]
-
-    def _text(self, path: str) -> str | None:
-        try:
-            source = self._tree.source(path)
-            return None if source is None else source.text
-        except (OSError, TooLargeError, UnreadableError):
-            return None
 
 
 def beyond_releases(frameworks: Iterable[Framework], given: Mapping[str, str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from klaudit.model import Problem
 from klaudit.readers.document import Command, ConfigObject, PythonDocument, ShellDocument, TreeDocument, Word
 from klaudit.readers.invocation import Invocation, invocation
 from klaudit.readers.source import Source, UnreadableError
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _NO_IMPORTS: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class Gatherer:
             return []
         found: list[Called] = []
         for command in read_shell(
-            source, load=self._load, at_ending=self._screening.endings.script, follow_scripts=True
+            source, load=self._tree.readable, at_ending=self._screening.endings.script, follow_scripts=True
         ).commands:
             if command.called_at is not None:
                 gathered = Gathered()
@@ -120,7 +120,7 @@ class Gatherer:
 
         document: ShellDocument = read_shell(
             source,
-            load=self._load,
+            load=self._tree.readable,
             at_ending=self._screening.endings.script,
             environment=environment,
             follow_scripts=follow_scripts,
@@ -309,12 +309,6 @@ class Gatherer:
             return []
         best = self._configurer.most_certain([match.framework for match in matches], path)
         return [match for match in matches if match.framework is best]
-
-    def _load(self, path: str) -> Source | None:
-        try:
-            return self._tree.source(path)
-        except (OSError, TooLargeError):
-            return None
 
 
 def _names(words: Iterable[Word]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from klaudit.readers.invocation import Invocation
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _HYDRA_MAIN = re.compile(r"@hydra\.main\(([^)]{0,2000})\)")
 _KEYWORD = re.compile(r"""(config_path|config_name|version_base)\s*=\s*(?:["']([^"']*)["']|None)""")
@@ -75,10 +75,7 @@ class Programs:
 
     def hydra_main(self, path: str) -> HydraMain | None:
         """How a script says that Hydra configures it."""
-        try:
-            source = self._tree.source(path)
-        except (OSError, TooLargeError):
-            return None
+        source = self._tree.readable(path)
         if source is None or b"hydra.main" not in source.data:
             return None
         match = _HYDRA_MAIN.search(source.data.decode("utf-8", "replace"))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from klaudit.frameworks.rules import ConfigClass, ConfigSignature, EntryPoint, Framework, NeverExisted, Trainer
 from klaudit.model import Setting
 from klaudit.readers.invocation import Invocation
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 
 class ProgramMatch(Struct, frozen=True):
@@ -98,11 +98,8 @@ class Index:
 
     def mentions_a_class(self, tree: Tree, path: str) -> bool:
         """Whether a script so much as names one of the argument classes: cheaper than reading it."""
-        try:
-            source = tree.source(path)
-        except (OSError, TooLargeError):
-            return False
-        return source is not None and any(name in source.data for name in self._used_names)
+        data = tree.data(path)
+        return data is not None and any(name in data for name in self._used_names)
 
     def never_existed(self, symbol: str, keywords: Iterable[str]) -> tuple[Framework, NeverExisted] | None:
         """An API of this name and these keywords that no release ever had."""

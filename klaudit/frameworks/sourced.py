@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _MOST = 50  # scripts on the way: nobody writes longer chains
 # Each begins with a fixed text, which makes it a fast search; whether a command begins there is looked at afterwards.
@@ -47,7 +47,7 @@ class Sourced:
             if path in seen:
                 continue
             seen.add(path)
-            sourced = self._data(path)
+            sourced = self._tree.data(path)
             if sourced is not None:
                 if self._holds_a_word(path, sourced):
                     return True
@@ -64,7 +64,7 @@ class Sourced:
                 path for name in _named_scripts(text) for path in self._by_name.get(name, ()) if path not in seen
             ]:
                 seen.add(path)
-                called = self._data(path)
+                called = self._tree.data(path)
                 if called is not None:
                     if self._holds_a_word(path, called) or self.may_matter(called, path):
                         return True
@@ -80,13 +80,6 @@ class Sourced:
         for name in sorted({os.fsdecode(posixpath.basename(sourced)) for sourced in _sourced_scripts(data)}):
             beside = posixpath.join(posixpath.dirname(near), name)
             yield from self._by_name.get(name) or ([beside] if name and self._tree.is_file(beside) else [])
-
-    def _data(self, path: str) -> bytes | None:
-        try:
-            source = self._tree.source(path)
-        except (OSError, TooLargeError):
-            return None
-        return None if source is None else source.data
 
 
 def _sourced_scripts(text: bytes) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from klaudit.discover.suffixes import EXCLUDED_FOLDERS
 from klaudit.discover.targets import repository_of
 from klaudit.gate.commit_tree import CommitTree
 from klaudit.globs import any_of
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _MOST_REPOSITORIES = 50  # nested ones that are looked into
 _MOST_OPENED = 1_000  # files without a suffix whose first line is looked at
@@ -98,12 +98,9 @@ def looked_at(paths: Iterable[str], base: Base, tree: Tree, options: Options, no
 
 
 def _is_shell(tree: Tree, path: str) -> bool:
-    try:
-        source = tree.source(path)
-    except (OSError, TooLargeError):
-        return False
+    data = tree.data(path)
     tree.forget(path)
-    return source is not None and has_shell_shebang(source.data)
+    return data is not None and has_shell_shebang(data)
 
 
 def _hint(ref: str, history: History) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from klaudit.discover.git import list_by_git
 from klaudit.discover.history import Entry
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _MOST_LINKS = 40  # followed for one path, as by the kernel
 
@@ -37,11 +37,7 @@ class CommitTree(Tree):
         return entry if entry is not None and entry.kind == "file" else None
 
     def size(self, path: str) -> int:
-        try:
-            source = self.source(path)
-        except (OSError, TooLargeError):
-            return 0
-        return 0 if source is None else len(source.data)
+        return len(self.data(path) or b"")
 
     def _read(self, path: str) -> bytes | None:
         real = self._follow(path)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from typing import TypeAlias
 
 from klaudit.model import Finding, Report
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 Kind: TypeAlias = tuple[str, str, str]
 
@@ -38,11 +38,8 @@ class Essences:
     def lines(self, path: str) -> list[bytes]:
         """The lines of a file without the space around them; none where it cannot be read."""
         if path not in self._lines:
-            try:
-                source = self._tree.source(path)
-            except (OSError, TooLargeError):
-                source = None
-            self._lines[path] = [] if source is None else [line.strip() for line in source.data.split(b"\n")]
+            data = self._tree.data(path)
+            self._lines[path] = [] if data is None else [line.strip() for line in data.split(b"\n")]
         return self._lines[path]
 
     def _text(self, finding: Finding) -> bytes:

@@ -17,7 +17,7 @@ from klaudit.gate.base import Base
 from klaudit.gate.baseline_file import BaselineError, Row, rows_in
 from klaudit.gate.remarks import few
 from klaudit.gate.step import Gate
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _MOST_SHOWN = 10  # options
 
@@ -57,7 +57,7 @@ def _nearest(tree: Tree, folder: str) -> str | None:
     while True:
         for name in FILE_NAMES:
             path = posixpath.normpath(posixpath.join(folder, name))
-            data = _data(tree, path)
+            data = tree.data(path)
             if data is not None and (name != "pyproject.toml" or has_section(data)):
                 return path
         if folder in ("", "."):
@@ -66,7 +66,7 @@ def _nearest(tree: Tree, folder: str) -> str | None:
 
 
 def _settings(tree: Tree, path: str | None) -> dict[str, object]:
-    data = None if path is None else _data(tree, path)
+    data = None if path is None else tree.data(path)
     return {} if path is None or data is None else settings_in(posixpath.basename(path), data)
 
 
@@ -76,7 +76,7 @@ def _of_rule_files(now: Tree, then: Tree, folders: Sequence[str], base: str) -> 
         if inside is not None:
             for name in sorted(now.files(inside) | then.files(inside)):
                 path = posixpath.normpath(posixpath.join(inside, name))
-                if _data(now, path) != _data(then, path):
+                if now.data(path) != then.data(path):
                     yield f"{path}: these rules are not those of {base}"
 
 
@@ -87,7 +87,7 @@ def _of_known_findings(now: Tree, then: Tree, file: str | None, base: str) -> It
 
 
 def _known(tree: Tree, path: str) -> Counter[tuple[str, str, str]]:
-    data = _data(tree, path)
+    data = tree.data(path)
     try:
         rows: Sequence[Row] = () if data is None else rows_in(path, data)
     except BaselineError:
@@ -96,14 +96,6 @@ def _known(tree: Tree, path: str) -> Counter[tuple[str, str, str]]:
     for row in rows:
         counts[row.path, row.rule, row.fingerprint] += row.count
     return counts
-
-
-def _data(tree: Tree, path: str) -> bytes | None:
-    try:
-        source = tree.source(path)
-    except (OSError, TooLargeError):
-        return None
-    return None if source is None else source.data
 
 
 def _below(root: str, path: str) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from klaudit.discover.history import ids_of
 from klaudit.gate.commit_tree import CommitTree
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _LEAST_ALIKE = 0.5  # share of lines in common, as for git
 _MOST_COMPARED = 20_000  # pairs
@@ -26,7 +26,7 @@ def renames(new: Iterable[str], gone: Mapping[str, str], now: Tree, then: Commit
     found: dict[str, str] = {}
     rest: dict[str, Counter[bytes]] = {}
     for path in sorted(new):
-        data = _data(now, path)
+        data = now.data(path)
         if data is None:
             continue
         same = [old for id in ids_of(data) for old in by_id.get(id, ()) if old not in found.values()]
@@ -36,7 +36,7 @@ def renames(new: Iterable[str], gone: Mapping[str, str], now: Tree, then: Commit
             rest[path] = _lines(data)
     if rest:
         left = [path for path in gone if path not in found.values()]
-        found |= _alike(rest, left, lambda path: _data(then, path))
+        found |= _alike(rest, left, lambda path: then.data(path))
     return found
 
 
@@ -69,11 +69,3 @@ def _likeness(one: Counter[bytes], other: Counter[bytes]) -> float:
 
 def _lines(data: bytes) -> Counter[bytes]:
     return Counter(stripped for line in data.split(b"\n") if (stripped := line.strip()))
-
-
-def _data(tree: Tree, path: str) -> bytes | None:
-    try:
-        source = tree.source(path)
-    except (OSError, TooLargeError):
-        return None
-    return None if source is None else source.data

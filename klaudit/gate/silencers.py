@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from klaudit.gate.directives import MARKER
 from klaudit.gate.silencing import Silencer, Suppression
 from klaudit.model import Finding
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 
 class Silencers:
@@ -30,10 +30,7 @@ class Silencers:
 
     def _of(self, path: str) -> Silencer | None:
         if path not in self._silencers:
-            try:
-                source = self._tree.source(path)
-            except (OSError, TooLargeError):
-                source = None
+            source = self._tree.readable(path)
             is_marked = source is not None and MARKER in source.data
             self._silencers[path] = Silencer(source) if source is not None and is_marked else None
         return self._silencers[path]

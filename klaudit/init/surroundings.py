@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _REMOTE = re.compile(r'^\s*\[\s*remote\s+"[^"\n]*"\s*\][ \t]*$([^\[]*)', re.MULTILINE)
 _URL = re.compile(r"^\s*url\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -26,11 +26,11 @@ class Surroundings:
 
     def read(self, path: str) -> bytes | None:
         """The file at a path below the root; None where there is none that can be read."""
-        return _read(self.tree, path)
+        return self.tree.data(path)
 
     def _read_git(self, path: str) -> bytes:
         """A file of git's own folder; empty where there is none."""
-        return (_read(self._git, path) if self._git is not None else None) or b""
+        return (self._git.data(path) if self._git is not None else None) or b""
 
     @property
     def uses_github(self) -> bool:
@@ -66,14 +66,6 @@ class Surroundings:
 
     def _is_hosted_by(self, name: str) -> bool:
         return any(name in host for host in self.hosts)
-
-
-def _read(tree: Tree, path: str) -> bytes | None:
-    try:
-        source = tree.source(path)
-    except (OSError, TooLargeError):
-        return None
-    return None if source is None else source.data
 
 
 def _host(url: str) -> str:

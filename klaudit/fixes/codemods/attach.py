@@ -11,8 +11,8 @@ from klaudit.code.screen import may_matter as may_hold_formulas
 from klaudit.fixes.codemods.planning import Step, mend
 from klaudit.fixes.codemods.proof import judged
 from klaudit.model import Finding, Fix, Report
-from klaudit.readers.source import Source, UnreadableError
-from klaudit.tree import TooLargeError, Tree
+from klaudit.readers.source import UnreadableError
+from klaudit.tree import Tree
 
 _SUFFIXES = (".py", ".ipynb")
 _TARGET = "k1-in-reward"
@@ -30,22 +30,16 @@ def with_fixes(report: Report, tree: Tree) -> Report:
 
 
 def _of_file(path: str, found: list[Finding], tree: Tree) -> Iterator[tuple[Finding, Fix]]:
-    def load(other: str) -> Source | None:
-        try:
-            return tree.source(other)
-        except (OSError, TooLargeError):
-            return None
-
-    source = load(path)
+    source = tree.readable(path)
     if source is None or not may_hold_formulas(source.data):
         return
     try:
-        state = judged(source, load)
+        state = judged(source, tree.readable)
     except (UnreadableError, RecursionError):
         return
     cases = {(case.finding.rule, case.finding.span, case.finding.message): case for case in state.cases}
     for finding in found:
         case = cases.get((finding.rule, finding.span, finding.message))
-        made = None if case is None else mend(source, case, state, load, _TARGET)
+        made = None if case is None else mend(source, case, state, tree.readable, _TARGET)
         if isinstance(made, Step):
             yield finding, Fix("unsafe", made.proposal.title, made.proposal.edits)

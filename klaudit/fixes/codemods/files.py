@@ -19,7 +19,7 @@ from klaudit.fixes.snapshot import problem_of
 from klaudit.gate.excuses import Excuses
 from klaudit.model import Finding, Problem
 from klaudit.readers.source import Source
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 _SUFFIXES = (".py", ".ipynb")
 _MOST_NEIGHBOURS = 40  # files that import the edited one and are read again
@@ -65,7 +65,7 @@ class _Rewriter:
         """The file, where it may hold a formula."""
         if not path.endswith(_SUFFIXES) or is_test(path):
             return None
-        source = self._load(path)
+        source = self._tree.readable(path)
         return source if source is not None and may_hold_formulas(source.data) else None
 
     def look(self, path: str) -> Rewritten | Problem:
@@ -74,7 +74,7 @@ class _Rewriter:
             source = self._tree.source(path)
             if source is None:
                 return Rewritten()
-            found = rewrite(source, self._load, self._request, self._is_selected, self._excuses.in_text)
+            found = rewrite(source, self._tree.readable, self._request, self._is_selected, self._excuses.in_text)
             why = "" if found.content is None else self._hurts(path, found.content)
             if why:
                 found = Rewritten(
@@ -89,15 +89,15 @@ class _Rewriter:
         stem = os.fsencode(posixpath.splitext(posixpath.basename(path))[0])
 
         def edited(other: str) -> Source | None:
-            return Source(path, content) if posixpath.normpath(other) == path else self._load(other)
+            return Source(path, content) if posixpath.normpath(other) == path else self._tree.readable(other)
 
         near = [each for each in self._files if each != path and each.endswith(".py") and self._draws_on(each, stem)]
         for other in near[:_MOST_NEIGHBOURS]:
-            source = self._load(other)
+            source = self._tree.readable(other)
             if source is None:
                 continue
             try:
-                before, after = _rules(source, self._load), _rules(source, edited)
+                before, after = _rules(source, self._tree.readable), _rules(source, edited)
             except ValueError:  # it cannot be read, with or without the edit
                 continue
             for rule, number in after.items():
@@ -108,12 +108,6 @@ class _Rewriter:
     def _draws_on(self, path: str, stem: bytes) -> bool:
         source = self.candidate(path)
         return source is not None and stem in source.data
-
-    def _load(self, path: str) -> Source | None:
-        try:
-            return self._tree.source(path)
-        except (OSError, TooLargeError):
-            return None
 
     def _is_selected(self, finding: Finding) -> bool:
         return (finding.severity != "note" or bool(self._options.select)) and self._selection.keeps(finding)

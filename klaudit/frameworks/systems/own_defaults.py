@@ -12,8 +12,7 @@ from klaudit.frameworks.rules import SourceDefaults, Trainer
 from klaudit.frameworks.versions import parse_version
 from klaudit.model import FrameworkVersion, Setting
 from klaudit.readers.python.defaults import argument_defaults, flatten_dataclass, module_loader
-from klaudit.readers.source import UnreadableError
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 # A parser that other functions complete: `add_more(parser)`, `ArgumentParser(parents=[...])`.
 _HANDED_ON = re.compile(r"\bparents\s*=|[(,]\s*parser\s*[,)]")
@@ -38,23 +37,18 @@ class OwnDefaults:
         """An option that the source at `root` reads although the parser of `target` does not declare it, and why that stops a launch."""
         for rule in _fitting(trainer, version, target) if root is not None else ():
             program = posixpath.join(root or "", rule.path)
-            text = self._text(program) if rule.needed_by else None
+            text = self._tree.text(program) if rule.needed_by else None
             if text is None or not self._read(rule, root or "") or _HANDED_ON.search(text):
                 continue
             for name, file in rule.needed_by.items():
                 reader = posixpath.join(root or "", str(file))
-                reading = re.search(rf"(?m)^[^#\n]*\bargs\.{re.escape(name)}\b(?!\s*=[^=])", self._text(reader) or "")
+                reading = re.search(
+                    rf"(?m)^[^#\n]*\bargs\.{re.escape(name)}\b(?!\s*=[^=])", self._tree.text(reader) or ""
+                )
                 if reading is not None and name not in text:
                     line = reading.string.count("\n", 0, reading.end()) + 1
                     return name, f"{program} declares no --{name}, which {reader}:{line} reads: AttributeError"
         return None
-
-    def _text(self, path: str) -> str | None:
-        try:
-            source = self._tree.source(path)
-            return None if source is None else source.text
-        except (OSError, TooLargeError, UnreadableError):
-            return None
 
     def _read(self, rule: SourceDefaults, root: str) -> Mapping[str, Setting]:
         key = (root, rule.path, rule.symbol)

@@ -12,7 +12,7 @@ from klaudit.model import Setting, Unknown
 from klaudit.readers.document import ConfigObject, FieldSpec, PythonDocument
 from klaudit.readers.python.reader import read_python
 from klaudit.readers.source import UnreadableError
-from klaudit.tree import TooLargeError, Tree
+from klaudit.tree import Tree
 
 MAX_NESTING = 12  # classes within classes
 MAX_MODULES = 200  # looked through for one re-exported name
@@ -57,9 +57,9 @@ def module_loader(tree: Tree, roots: Sequence[str] = ("",)) -> Load:
     def read(path: str) -> PythonDocument | None:
         if path not in documents:
             try:
-                source = tree.source(path) if tree.is_file(path) else None
+                source = tree.readable(path)
                 documents[path] = read_python(source) if source is not None else None
-            except (UnreadableError, TooLargeError, OSError):
+            except UnreadableError:
                 documents[path] = None
         return documents[path]
 
