@@ -25,11 +25,15 @@ class Targets(Struct, frozen=True):
     overlay: Mapping[str, bytes] = field(default_factory=dict)
 
 
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "klaudit.toml")
+
+
 def locate(paths: Sequence[str], options: Options) -> Targets:
     """Sorts out named paths; `-` is standard input.
 
-    The root is the folder that was named.  A file alone is seen as part of its repository, or of the working directory, so that what
-    it refers to is found and it has the same path as in a scan of the whole.  Of several paths the root is their common folder.
+    The root is the folder that was named.  A file alone is seen as part of its repository, of the working directory, or else of its
+    project or package, so that what it refers to is found and it has the same path as in a scan of the whole.  Of several paths the
+    root is their common folder.
     """
     folders: list[str] = []
     files: list[str] = []
@@ -102,7 +106,20 @@ def _home(file: str) -> str:
     if repository := repository_of(folder):
         return repository
     here = os.path.realpath(".")
-    return here if _is_within(folder, here) else folder
+    if _is_within(folder, here) and here not in (os.path.realpath("/"), os.path.realpath(Path.home())):
+        return here
+    return _project_of(folder)  # a disk or a home is nobody's project
+
+
+def _project_of(folder: str) -> str:
+    """The nearest folder, `folder` itself or above, that holds a Python project, or else the outermost package that `folder` is in."""
+    for candidate in (Path(folder), *Path(folder).parents):
+        if any((candidate / name).is_file() for name in _PROJECT_FILES):
+            return str(candidate)
+    package = Path(folder)
+    while (package / "__init__.py").is_file() and package.parent != package:
+        package = package.parent
+    return str(package)
 
 
 def _common(folders: Sequence[str]) -> str:

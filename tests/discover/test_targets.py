@@ -49,6 +49,26 @@ def test_a_file_outside_a_repository_belongs_to_the_working_directory(
     assert (targets.root, targets.files) == (os.path.realpath(tmp_path), ("a/b/run.sh",))
 
 
+@pytest.mark.parametrize("name", ["pyproject.toml", "setup.py", "klaudit.toml"])
+def test_elsewhere_a_file_belongs_to_its_project(tmp_path: Path, name: str) -> None:
+    write(tmp_path, name, "a/b/run.sh")
+    assert at(tmp_path / "a/b/run.sh").files == ("a/b/run.sh",)
+
+
+def test_or_to_its_package(tmp_path: Path) -> None:
+    write(tmp_path, "a/kit/__init__.py", "a/kit/train/__init__.py", "a/kit/train/loss.py")
+    assert at(tmp_path / "a/kit/train/loss.py").files == ("kit/train/loss.py",)
+
+
+def test_a_disk_and_a_home_are_no_projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "a/b/run.sh")
+    monkeypatch.chdir("/")
+    assert at(tmp_path / "a/b/run.sh").files == ("run.sh",)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert at("a/b/run.sh").files == ("run.sh",)
+
+
 def test_several_paths_have_their_common_folder_as_root(tmp_path: Path) -> None:
     write(tmp_path, "a/x/1.sh", "a/y/2.sh", "b.sh")
     targets = at(tmp_path / "a/y", tmp_path / "a/x")
