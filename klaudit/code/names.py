@@ -46,6 +46,7 @@ _OF_POLICY = _PARAMETERS | vocabulary("policy actor model train trainable traine
 
 _LOSS = vocabulary("loss losses objective criterion")
 _REWARD = vocabulary("reward rewards advantage advantages adv advs return returns")
+_SCORE = vocabulary("score scores scored scorer outcome outcomes shape shaped shaper shaping penalized penalised")
 _METRIC = vocabulary(
     """
     metric metrics stat stats log logs logger logging info infos monitor debug summary tracker writer wandb status report
@@ -173,6 +174,13 @@ def is_loss(identifier: str) -> bool:
 def is_reward(identifier: str) -> bool:
     found = words(identifier)
     return not _REWARD.isdisjoint(found) and "implicit" not in found and _PREFERENCE.isdisjoint(set(found) - {"kl"})
+
+
+def is_scored(identifier: str) -> bool:
+    """A reward by a name that is one only in company: scores that a penalty is taken from."""
+    return is_reward(identifier) or (
+        _has(identifier, _SCORE) and _PREFERENCE.isdisjoint(set(words(identifier)) - {"kl"})
+    )
 
 
 def speaks_of_reward(identifier: str) -> bool:

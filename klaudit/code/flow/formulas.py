@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -16,6 +16,7 @@ from klaudit.code.conditions import (
 )
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.places import Placed, placed
+from klaudit.code.flow.returned import place_of_returned
 from klaudit.code.flow.sinks import Target
 from klaudit.code.flow.terms import is_external
 from klaudit.code.flow.variants import variants as variants_of
@@ -46,9 +47,10 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
     extent = info.module.extent(info.syntax) if info else (0, len(machine.program.main.source.data))
     cache: dict[tuple[Node, Condition, bool], tuple[Variant, ...]] = {}
     made: list[tuple[Condition, Formula]] = []
+    nodes: list[Node] = []
     for item in placed(machine, found, called=called):
         condition = item.occurrence.passage.condition
-        trains = item.place in ("loss", "reward")
+        trains = item.place in ("loss", "reward") or item.is_returned
         key = (item.occurrence.node, condition, trains)
         if key not in cache:
             cache[key] = variants_of(item.occurrence.node, condition, machine.defaults, limits=trains)
@@ -59,10 +61,25 @@ def formulas(machine: Machine, found: list[Target], info: FunctionInfo | None, *
                 _is_ratio(item) or _is_likelihood_of_labels(item.occurrence.node)
             ):
                 item = replace(item, place="unknown")  # no penalty
+            if item.is_returned:
+                item = replace(item, place=place_of_returned(item, cache[key], info, machine.graph))
             made.append((condition, _formula(machine, item, cache[key], symbol, extent)))
+            nodes.append(item.occurrence.node)
             if len(made) > MAX_FORMULAS:
                 raise BudgetError(f"more than {MAX_FORMULAS} formulas, by the settings that choose among them")
-    return with_choosers(made, machine.defaults)
+    copies = set(_told_twice([formula for _, formula in made], nodes))
+    return with_choosers([each for at, each in enumerate(made) if at not in copies], machine.defaults)
+
+
+def _told_twice(made: list[Formula], nodes: list[Node]) -> Iterator[int]:
+    """A penalty that is the reward and, multiplied by the policy's ratio, the whole loss: the place that shows a wrong sign is kept."""
+    for loss, formula in enumerate(made):
+        if formula.placement != "loss" or any(variant.what.gradient != "score" for variant in formula.variants):
+            continue
+        inside = reachable([nodes[loss]])
+        rewards = [at for at, other in enumerate(made) if other.placement == "reward" and nodes[at] in inside]
+        is_wrong = any(formula.has_wrong_sign(variant.what) for variant in formula.variants)
+        yield from rewards if is_wrong or not rewards else (loss,)
 
 
 def _is_ratio(item: Placed) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from klaudit.code import names
@@ -20,6 +18,7 @@ class Passage(Struct, frozen=True):
     condition: Condition = ALWAYS
     detached: bool = False
     beside_others: bool = False  # it is added to something that is not a KL
+    beside_gradient: bool = False  # which the policy's gradient flows through
     weighted_by_policy: bool = (
         False  # multiplied, with other tensors, by a ratio or a log-probability that carries gradient
     )
@@ -38,20 +37,13 @@ class Passage(Struct, frozen=True):
 
 def core(node: Node) -> Node:
     """What is left of a node below averages and scaling."""
-    *_, last = layers(node)
-    return last
-
-
-def layers(node: Node) -> Iterator[Node]:
-    """A node and, one by one, what is left of it below each average and each scaling."""
     while True:
-        yield node
         below = [arg for arg in node.args if arg.bears_kl]
         scaling = node.op is Op.MUL or (node.op is Op.DIV and node.args[1].is_scalar)
         if len(below) != 1 or not (
             is_aggregation(node) or (scaling and all(arg.is_scalar or arg is below[0] for arg in node.args))
         ):
-            return
+            return node
         node = below[0]
 
 

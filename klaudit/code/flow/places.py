@@ -25,6 +25,7 @@ class Placed(Struct, frozen=True):
     attached: bool
     by_group_std: tuple[Condition, ...] = ()  # of the ways that divide it by the spread of its group
     not_by_group_std: tuple[Condition, ...] = ()  # of those that do not
+    is_returned: bool = False  # with a coefficient, by a function that no other of its file calls and whose name does not say what it gives
 
 
 def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Placed]:
@@ -154,6 +155,7 @@ def _place(occurrence: Occurrence, target: Target, *, called: bool) -> Placed:
         return Placed(occurrence, target, "reward", attached)
     if target.needs_company and not company:
         place = "unknown"
-    elif target.what.startswith("returned by") and place == "unknown":
-        place = "loss" if bool(passage.coefficients) and not called else "unknown"  # a penalty term, ready to be added
-    return Placed(occurrence, target, place, False)
+    is_returned = (
+        target.what.startswith("returned by") and place == "unknown" and bool(passage.coefficients) and not called
+    )
+    return Placed(occurrence, target, place, False, is_returned=is_returned and company)

@@ -59,6 +59,9 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
     found: list[Target] = []
     place, certain = _place_of(frame.info)
     off = bool(frame.without_gradient)
+    has_reward = any(
+        sink.kind == "reward" and sink.node.bears_kl for sink in machine.sinks
+    )  # and what is returned is a copy
     for condition, value, site in frame.returns:
         if _is_report(site):
             continue
@@ -72,6 +75,10 @@ def _returned(machine: Machine, frame: Frame) -> list[Target]:
             elif name and names.is_loss(name):
                 found.append(
                     Target("loss", node, site, f"returned as {name}", False, condition, True, without_gradient=off)
+                )
+            elif name and not has_reward and names.is_reward(name) and not names.is_metric(name):
+                found.append(
+                    Target("reward", node, site, f"returned as {name}", True, condition, True, without_gradient=off)
                 )
             elif not _is_called_a_reward(machine, node):
                 found.append(

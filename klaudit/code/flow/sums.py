@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from klaudit.code.flow.passage import Passage, is_aggregation, layers
+from klaudit.code.flow.passage import Passage, is_aggregation
 from klaudit.code.flow.torn import torn, without_shared_factors
 from klaudit.code.graph import Graph, Node, Op, Site, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
@@ -17,13 +17,16 @@ def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, 
     incoming = passage
     parts = list(_signed(node, 1.0))
     kept = [(factor, part) for factor, part in parts if not _is_baseline(part, parts)]
-    if len(kept) < len(parts):
+    whole = node if len(kept) == len(parts) else None
+    if whole is None:
         parts, passage = kept, replace(passage, centred=True)
     impure = [part for _, part in parts if not part.is_pure]
     if impure:
         passage = _joined(passage, node.site)
     if any(part.live and not part.is_pure and not part.bears_kl for _, part in parts):
-        passage = replace(passage, weighted_by_policy=False)  # what it is added to is a loss already
+        passage = replace(
+            passage, weighted_by_policy=False, beside_gradient=True
+        )  # what it is added to is a loss already
     groups: dict[tuple[str, ...], list[tuple[float, Node]]] = {}
     for factor, part in parts:
         if (part.is_pure and part.roles) or part.op is Op.NUMBER:
@@ -37,12 +40,14 @@ def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, 
         if not part.is_pure and part.bears_kl:
             yield part, replace(passage, factor=passage.factor * factor)
     for group in groups.values():
-        yield from _grouped(group, parts, node, passage, graph)
+        yield from _grouped(group, parts, whole, passage, graph, node.site)
 
 
 def _joined(passage: Passage, site: Site | None) -> Passage:
     """Below a sum with others: what is not known above it scales them all."""
-    return replace(passage, beside_others=True, joined_at=site, unknown_factors=(), unknown_divisors=())
+    return replace(
+        passage, beside_others=True, beside_gradient=False, joined_at=site, unknown_factors=(), unknown_divisors=()
+    )
 
 
 def _as_one(
@@ -61,11 +66,17 @@ def _as_one(
 
 def _is_baseline(part: Node, parts: list[tuple[float, Node]]) -> bool:
     """A mean of another addend, subtracted from it: it has no gradient of its own in expectation."""
-    if not is_aggregation(part):
-        return False
-    *between, last = list(layers(part))[1:] or [part]
-    inner = {*between, last, *last.args} - {part}
-    return last is not part and any(other is not part and other in inner for _, other in parts)
+    others = {other for _, other in parts if other is not part}
+    inner, averaged = part, False
+    while inner not in others:
+        if averaged and inner.op is Op.ADD and any(below in others for _, below in _signed(inner, 1.0)):
+            return True
+        averaged = averaged or is_aggregation(inner)
+        below = [arg for arg in inner.args if arg.bears_kl]
+        if len(below) != 1 or not (is_aggregation(inner) or inner.op in (Op.NEG, Op.MUL, Op.DIV)):
+            return False
+        inner = below[0]
+    return averaged
 
 
 def _signed(node: Node, factor: float) -> Iterator[tuple[float, Node]]:
@@ -100,8 +111,14 @@ def _knobs_of(node: Node) -> tuple[str, ...]:
 
 
 def _grouped(
-    group: list[tuple[float, Node]], parts: list[tuple[float, Node]], whole: Node, passage: Passage, graph: Graph
+    group: list[tuple[float, Node]],
+    parts: list[tuple[float, Node]],
+    whole: Node | None,
+    passage: Passage,
+    graph: Graph,
+    site: Site | None,
 ) -> Iterator[tuple[Node, Passage]]:
+    """The formulas of addends with the same knobs; `whole` is the sum, where none of its addends was left out."""
     bearing = [(factor, part) for factor, part in group if part.bears_kl]
     sides = 0
     for _, part in group:
@@ -110,17 +127,18 @@ def _grouped(
         return
     members = {part for _, part in group}
     if any(part.roles and part not in members for _, part in parts):
-        passage = _joined(passage, passage.joined_at or whole.site)
+        live = passage.beside_gradient
+        passage = replace(_joined(passage, passage.joined_at or site), beside_gradient=live)
     if len(group) == 1 or (len(bearing) == 1 and _stands_alone(bearing[0][1], group)):
         factor, part = bearing[0]
         company = passage.beside_others
         if any(other is not part and other.roles for _, other in group):
             company, passage = True, replace(passage, unknown_factors=(), unknown_divisors=())
         yield part, replace(passage, factor=passage.factor * factor, beside_others=company)
-    elif len(group) == len(parts):
+    elif len(group) == len(parts) and whole is not None:
         yield whole, passage
     else:
-        yield graph.signed_sum(group, whole.site), passage
+        yield graph.signed_sum(group, site), passage
 
 
 def _stands_alone(part: Node, group: list[tuple[float, Node]]) -> bool:
