@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Set
 from functools import lru_cache
 
 from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
@@ -58,6 +59,11 @@ _MASK = vocabulary(
     mask masks eos pad padding valid lengths length lens len ids indices index idx labels label attention
     """
 )
+_TOKENS = vocabulary("id ids token tokens tok toks label labels action actions target targets y")
+_POSITIONS = vocabulary(
+    "pos position positions idx index indices len length lengths last start end row rows batch arange"
+)
+_TRUTHS = vocabulary("mask masks valid keep is")
 _PENALTY_COEFFICIENT = vocabulary("beta betas coef coefs coeff coeffs coefficient ctl ctrl")
 _COEFFICIENT = _PENALTY_COEFFICIENT | vocabulary(
     """
@@ -99,6 +105,20 @@ def is_of_top_entries(identifier: str) -> bool:
     """`topk_indices`, `top_k_logps`: of the likeliest entries of the vocabulary only."""
     found = words(identifier)
     return "topk" in found or ("top", "k") in itertools.pairwise(found)
+
+
+def are_of_tokens(found: Set[str]) -> bool:
+    """An index of sampled tokens: `ids`, `labels`, `next_token`."""
+    return not _TOKENS.isdisjoint(found)
+
+
+def are_of_positions(found: Set[str]) -> bool:
+    """An index of places in a sequence or a batch: `last_position`, `seq_len - 1`, `batch_idx`."""
+    return not _POSITIONS.isdisjoint(found)
+
+
+def are_of_a_mask(found: Set[str]) -> bool:
+    return not found.isdisjoint(_TRUTHS)
 
 
 def is_logits(identifier: str) -> bool:

@@ -23,7 +23,7 @@ from klaudit.code.flow.variants import variants as variants_of
 from klaudit.code.flow.variants import with_choosers
 from klaudit.code.graph import Node, Op, Site, reachable
 from klaudit.code.interpreter.machine import BudgetError, Machine
-from klaudit.code.interpreter.operations import SAMPLED_TOKENS
+from klaudit.code.interpreter.picking import SAMPLED_TOKENS
 from klaudit.code.modules import FunctionInfo, Program
 from klaudit.code.notation import written
 from klaudit.code.result import AtomSeen, Formula, KlDiv, Knob, Place, Role, Variant

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from klaudit.code import names
 from klaudit.code.conditions import Condition, OneOf, Subject
 from klaudit.code.graph import Node, Op, Site
+from klaudit.code.interpreter.layers import LAYERS
 from klaudit.code.interpreter.machine import MAX_ARMS, Frame
 from klaudit.code.interpreter.members import Members
+from klaudit.code.interpreter.picking import is_index_of_tokens, picked
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
 from klaudit.code.registries import entries_of
 from klaudit.code.roles import REFERENCE
@@ -112,6 +114,8 @@ class Access(Members):
 
     def _made_by_call(self, name: str, syntax: ast.Call, module: Module) -> Value:
         called = ast.unparse(syntax.func).rsplit(".", 1)[-1]
+        if called in LAYERS and isinstance(made := self.evaluate(syntax, Frame(module, None, {})), Operation):
+            return made
         if called == "partial" or called in _TABLES:
             value = self.evaluate(syntax, Frame(module, None, {}))
             if called in _TABLES:
@@ -221,7 +225,7 @@ class Access(Members):
         if isinstance(owner, Imported):
             owner = self.resolved(owner)
         if isinstance(owner, Node):
-            return self._item_of_node(owner, key)
+            return self._item_of_node(owner, key, frame, syntax)
         if isinstance(owner, Sequence):
             index = key.number if isinstance(key, Node) and key.op is Op.NUMBER else None
             if index is not None and not owner.grows and -len(owner.items) <= index < len(owner.items):
@@ -246,7 +250,9 @@ class Access(Members):
             )
         return owner
 
-    def _item_of_node(self, owner: Node, key: Value) -> Value:
+    def _item_of_node(self, owner: Node, key: Value, frame: Frame, syntax: ast.expr) -> Value:
+        if owner.vocabulary and isinstance(syntax, ast.Subscript) and is_index_of_tokens(syntax.slice, owner):
+            return picked(self.graph, owner, self.site(syntax, frame))
         if owner.op is Op.STACK:
             if (
                 isinstance(key, Node)

@@ -10,9 +10,12 @@ from msgspec.structs import replace
 from klaudit.code import names
 from klaudit.code.conditions import TEXT_METHODS
 from klaudit.code.graph import Node, Op, Site
+from klaudit.code.interpreter.contraction import contracted
 from klaudit.code.interpreter.following import Following
+from klaudit.code.interpreter.layers import LAYERS, layer
 from klaudit.code.interpreter.machine import MAX_ARMS, Frame
-from klaudit.code.interpreter.operations import COPIES_BY_VALUE, OPERATIONS, SAME, Given, token_log_probability
+from klaudit.code.interpreter.operations import COPIES_BY_VALUE, OPERATIONS, SAME, Given
+from klaudit.code.interpreter.picking import token_log_probability
 from klaudit.code.interpreter.results import METRIC_CALLS
 from klaudit.code.values import (
     Alternatives,
@@ -171,6 +174,12 @@ class Calls(Following):
             return self._divergence(arguments, syntax, frame)
         elif name in _DISTRIBUTIONS:
             return self._distribution(arguments, syntax, frame)
+        elif name in LAYERS:
+            return layer(name, arguments)
+        elif name == "einsum" and (
+            product := contracted(self.graph, arguments, self.as_node, self.site(syntax, frame))
+        ):
+            return product
         if name in OPERATIONS:
             return self._meaning(name, receiver, arguments, syntax, frame)
         if name in METRIC_CALLS:

@@ -11,7 +11,7 @@ from klaudit.code.conditions import ALWAYS, NEVER, negated
 from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.branching import COMPARISONS, Branching
 from klaudit.code.interpreter.machine import Frame
-from klaudit.code.interpreter.operations import token_log_probability
+from klaudit.code.interpreter.picking import token_log_probability
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.roles import FOREIGN, POLICY, REFERENCE
 from klaudit.code.values import MAX_ITEMS, Alternatives, Closure, Literal, Mapping, Path, Sequence, Value

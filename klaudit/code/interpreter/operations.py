@@ -11,11 +11,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from klaudit.code import names
-from klaudit.code.graph import READ_OUT, Graph, Node, Op, Site, reachable
+from klaudit.code.graph import OVER_VOCABULARY, READ_OUT, Graph, Node, Op, Site
+from klaudit.code.interpreter.picking import ONE_HOT, picked, token_log_probability, without_one_hot
 from klaudit.code.roles import FOREIGN
 from klaudit.code.values import Arguments, Literal, Path, Value
-
-SAMPLED_TOKENS = "log-probability of the sampled tokens"
 
 
 class Given(Struct):
@@ -146,7 +145,16 @@ def _powered(exponent: float) -> Meaning:
 
 
 def _reduced(text: str) -> Meaning:
-    return lambda given: given.make(Op.REDUCE, text=text, axis=given.axis(0))
+    def meaning(given: Given) -> Node:
+        axis = given.axis(0)
+        if text == "sum" and axis in OVER_VOCABULARY and (factors := without_one_hot(given.tensor)) is not None:
+            product = given.graph.whole_product(factors, given.site)
+            if product.vocabulary:
+                entry = picked(given.graph, product, given.site)
+                return entry if axis is not None else given.graph.make(Op.REDUCE, (entry,), given.site, text)
+        return given.make(Op.REDUCE, text=text, axis=axis)
+
+    return meaning
 
 
 def _gathered(given: Given) -> Node:
@@ -155,15 +163,7 @@ def _gathered(given: Given) -> Node:
     index = given.arguments.get(1, "index", "indices")
     if tensor.vocabulary and _are_top_entries(index):
         return given.make(Op.TOPK)
-    if tensor.op is Op.LOGSOFTMAX:
-        return token_log_probability(given.graph, tensor.args[0], given.site)
-    if tensor.op is Op.SOFTMAX:
-        return given.graph.make(Op.EXP, (token_log_probability(given.graph, tensor.args[0], given.site),), given.site)
-    if tensor.op is Op.LOG and (source := _softmax_below(tensor.args[0])) is not None:
-        atom = token_log_probability(given.graph, source.args[0], given.site)
-        given.graph.from_log_of_softmax[atom] = tensor.site or given.site
-        return atom
-    return given.make(Op.OPAQUE, text="gather") if tensor.vocabulary else tensor
+    return picked(given.graph, tensor, given.site)
 
 
 def _are_top_entries(index: Value | None) -> bool:
@@ -173,28 +173,18 @@ def _are_top_entries(index: Value | None) -> bool:
     return isinstance(index, Node) and index.op is Op.TOPK
 
 
-def _softmax_below(node: Node) -> Node | None:
-    """The softmax that a logarithm is taken of, with or without a small number added against log 0."""
-    candidates = (node, *node.args) if node.op in (Op.ADD, Op.CLAMP, Op.MAX) else (node,)
-    return next((candidate for candidate in candidates if candidate.op is Op.SOFTMAX), None)
-
-
-def token_log_probability(graph: Graph, logits: Node, site: Site) -> Node:
-    """The sampled token's log-probability under some logits, by whatever function it was picked."""
-    if not logits.vocabulary or not logits.roles or logits.roles & (logits.roles - 1):
-        return graph.make(Op.OPAQUE, (logits,), site, text="log-probability")
-    source = next((part for part in reachable([logits]) if part.op is Op.ATOM), logits)
-    made_by = f" ({source.reason})" if source.reason else ""
-    reason = f"{SAMPLED_TOKENS} under {source.text or 'logits'}{made_by}"
-    return graph.atom(logits.roles, source.text, reason, site, live=logits.live)
-
-
 def _cross_entropy(given: Given) -> Node:
-    return (
-        given.graph.negative(token_log_probability(given.graph, given.tensor, given.site), given.site)
-        if given.tensor.vocabulary
-        else given.make(Op.OPAQUE, text="loss")
-    )
+    """Of logits: minus the log-probability of the labels."""
+    if not given.tensor.vocabulary:
+        return given.make(Op.OPAQUE, text="loss")
+    return given.graph.negative(token_log_probability(given.graph, given.tensor, given.site), given.site)
+
+
+def _likelihood(given: Given) -> Node:
+    """Of log-probabilities over the vocabulary: minus that of the labels; of logits as they are, nothing of the kind."""
+    if not given.tensor.vocabulary:
+        return given.make(Op.OPAQUE, text="loss")
+    return given.graph.negative(picked(given.graph, given.tensor, given.site), given.site)
 
 
 def _classified(given: Given) -> Node:
@@ -256,6 +246,10 @@ def _lerp(given: Given) -> Node:
         return given.tensor
     step = given.graph.make(Op.MUL, (weight, given.graph.difference(end, given.tensor, given.site)), given.site)
     return given.make(Op.ADD, step)
+
+
+def _one_hot(given: Given) -> Node:
+    return given.graph.scalar(ONE_HOT, None, given.site)
 
 
 def _stacked(given: Given) -> Node:
@@ -326,7 +320,9 @@ OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(("softmax",), _softmaxed(Op.SOFTMAX)),
     **dict.fromkeys(("log_softmax",), _softmaxed(Op.LOGSOFTMAX)),
     "logsumexp": _logsumexp,
-    **dict.fromkeys(("cross_entropy", "nll_loss"), _cross_entropy),
+    "one_hot": _one_hot,
+    **dict.fromkeys(("cross_entropy", "softmax_cross_entropy_with_integer_labels"), _cross_entropy),
+    "nll_loss": _likelihood,
     **dict.fromkeys(("binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss"), _classified),
     "kl_div": _kl_div,
     "mse_loss": _distance(_powered(2.0)),

@@ -9,7 +9,7 @@ from klaudit.code import names
 from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.expressions import Expressions
 from klaudit.code.interpreter.machine import Frame
-from klaudit.code.interpreter.operations import token_log_probability
+from klaudit.code.interpreter.picking import token_log_probability
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.code.values import Alternatives, Arguments, Literal, Mapping, Path, Sequence, Value
 
