@@ -56,7 +56,7 @@ _METRIC = vocabulary(
 )
 _MASK = vocabulary(
     """
-    mask masks eos pad padding valid lengths length lens len ids indices index idx labels label attention
+    mask masks eos pad padding valid lengths length lens len cnt count counts ids indices index idx labels label attention
     """
 )
 _TOKENS = vocabulary("id ids token tokens tok toks label labels action actions target targets y")

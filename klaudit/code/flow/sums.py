@@ -119,7 +119,7 @@ def _grouped(
     site: Site | None,
 ) -> Iterator[tuple[Node, Passage]]:
     """The formulas of addends with the same knobs; `whole` is the sum, where none of its addends was left out."""
-    bearing = [(factor, part) for factor, part in group if part.bears_kl]
+    bearing = [(factor, part) for factor, part in group if _compares(part)]
     sides = 0
     for _, part in group:
         sides |= part.roles
@@ -139,6 +139,13 @@ def _grouped(
         yield whole, passage
     else:
         yield graph.signed_sum(group, site), passage
+
+
+def _compares(part: Node) -> bool:
+    """It sets the policy against the reference, and is not just one or the other of two references."""
+    while part.op in (Op.NEG, Op.REDUCE, Op.DETACH):
+        part = part.args[0]
+    return any(map(_compares, part.args)) if part.op is Op.CHOICE else part.bears_kl
 
 
 def _stands_alone(part: Node, group: list[tuple[float, Node]]) -> bool:

@@ -41,6 +41,7 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
             return ()
         return (Variant("", with_limits(what, node, {}) if limits else what, node=node),)
     grouped: dict[tuple[object, ...], list[tuple[Assignment, Classification]]] = {}
+    to_old: list[Assignment] = []  # with these it is a KL to the policy of the rollout
     known: dict[frozenset[Node] | None, Classification | None] = {None: None}
     for assignment in assignments(inner, given):
         taken = taken_parts(node, assignment)
@@ -49,9 +50,11 @@ def variants(node: Node, given: Condition, defaults: dict[str, Constant], *, lim
                 break
             known[taken] = classify(node, assignment) if _compares(taken or ()) else None
         what = known[taken]
+        if _holds_to_old(taken or ()):
+            to_old.append(assignment)
         if what is not None:
             grouped.setdefault(_kind(what), []).append((assignment, what))
-    everything = [assignment for group in grouped.values() for assignment, _ in group]
+    everything = [*to_old, *(assignment for group in grouped.values() for assignment, _ in group)]
     variants = []
     for group in grouped.values():
         chosen = [assignment for assignment, _ in group]
@@ -69,6 +72,11 @@ def _compares(parts: Iterable[Node]) -> bool:
     for part in parts:
         roles |= part.roles if part.op is Op.ATOM else 0
     return bool(roles & REFERENCE) and bool(roles & (POLICY | OLD))
+
+
+def _holds_to_old(parts: Iterable[Node]) -> bool:
+    roles = {part.roles for part in parts if part.op is Op.ATOM}
+    return roles == {POLICY, OLD}
 
 
 def _kind(what: Classification) -> tuple[object, ...]:
