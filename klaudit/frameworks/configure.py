@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -27,10 +27,17 @@ from klaudit.tree import Tree
 
 
 class Configurer:
-    def __init__(self, tree: Tree, detector: Detector, programs: Programs, classes: Classes) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        detector: Detector,
+        programs: Programs,
+        classes: Classes,
+        packaged_keys: Mapping[str, frozenset[str]],
+    ) -> None:
         self._detector = detector
         self._programs = programs
-        self._systems = ProgramConfigurer(tree, detector, programs, classes)
+        self._systems = ProgramConfigurer(tree, detector, programs, classes, packaged_keys)
         self._installs: dict[tuple[str, str], FrameworkVersion | None] = {}
 
     def of_program(

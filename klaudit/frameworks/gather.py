@@ -60,7 +60,7 @@ class Gatherer:
         self._screening = screening
         self._programs = screening.programs
         self._classes = Classes(tree, self._programs, index)
-        self._configurer = Configurer(tree, detector, self._programs, self._classes)
+        self._configurer = Configurer(tree, detector, self._programs, self._classes, index.packaged_keys)
 
     def gather(self, path: str) -> Gathered:
         """Raises UnreadableError, TooLargeError and OSError for a file that cannot be read."""

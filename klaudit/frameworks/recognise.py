@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -115,6 +117,20 @@ class Index:
     def is_phantom(self, symbol: str) -> bool:
         """Whether an API of this name never existed, at least with some keywords."""
         return symbol in self._phantoms or symbol.rpartition(".")[2] in self._phantoms
+
+    @cached_property
+    def packaged_keys(self) -> dict[str, frozenset[str]]:
+        """The top-level keys of the settings that frameworks ship Hydra configs for, by the name of the package."""
+        found: dict[str, frozenset[str]] = {}
+        for framework in self.frameworks:
+            trainers = [
+                each for each in framework.trainers if any(entry.system == "hydra" for entry in each.entry_points)
+            ]
+            names = (name.name for each in trainers for spec in each.settings.values() for name in spec.names)
+            keys = frozenset(re.split("[./]", name)[0] for name in names)
+            for name in {each.replace("-", "_") for each in (framework.id, *framework.distributions)} if keys else ():
+                found[name] = found.get(name, frozenset()) | keys
+        return found
 
     def keywords(self) -> frozenset[bytes]:
         """Literals of which every file that matters holds at least one."""

@@ -79,6 +79,7 @@ class _DefaultsList:
         self._version_base = version_base
         self._choices = _Choices()
         self._configs = 0
+        self._is_whole = True  # no config is missing whose own defaults list could hold what an override is for
         for override in overrides:
             self._take(override)
 
@@ -88,6 +89,11 @@ class _DefaultsList:
         self._expand(root, is_root=True, is_interpolated=False, depth=0)
         chosen: list[Chosen] = []
         self._flatten(root, chosen, set())
+        if self._is_whole:
+            self._refuse_unused()
+        return chosen
+
+    def _refuse_unused(self) -> None:
         for key, choice in self._choices.overriding.items():
             if not choice.is_used and not key.startswith("hydra/"):
                 where = "" if choice.config is None else f"{choice.config}: "
@@ -95,7 +101,6 @@ class _DefaultsList:
         for key, deletion in self._choices.deletions.items():
             if not deletion.is_used and not key.startswith("hydra/"):
                 raise RefusedError(f"the defaults list has no {key} to delete")
-        return chosen
 
     def _take(self, override: Override) -> None:
         """A group override of the command line."""
@@ -139,6 +144,7 @@ class _DefaultsList:
             raise RefusedError(f"a choice of {default.override_key} must be given")
         if default.file is None:
             default.is_deleted = default.is_optional or default.config_path.startswith("hydra/")
+            self._is_whole = self._is_whole and default.is_deleted
             return
         if default.file.problem is not None:
             problem = default.file.problem

@@ -38,6 +38,7 @@ def compose_hydra(
     directory: str | None = None,
     environment: Environment | None = None,
     stand_in: StandIn | None = None,
+    packaged: Mapping[str, frozenset[str]] | None = None,
 ) -> Configuration:
     """The configuration of a program that Hydra launches.
 
@@ -48,13 +49,22 @@ def compose_hydra(
     - `directory`: the working directory relative to the tree's root, None where unknown.
     - `environment`: environment variables that are known; others count as unset.
     - `stand_in`: shipped defaults for a config that is not in the tree, by its name.
+    - `packaged`: the only top-level keys that configs of a package can hold (`pkg://NAME...` on the search path), by its name.
 
     `refused` says why the launch ends before training.  A config that is missing in the tree is no such reason, since it may well be
     installed elsewhere: it becomes `unseen`.
     """
     parsed = [parse_override(override) for override in overrides]
     return _composer(tree).compose(
-        tuple(search_path), config_name, parsed, version_base, is_multirun, directory, environment, stand_in
+        tuple(search_path),
+        config_name,
+        parsed,
+        version_base,
+        is_multirun,
+        directory,
+        environment,
+        stand_in,
+        packaged or {},
     )
 
 
@@ -68,6 +78,7 @@ class _Request(Struct, frozen=True):
     searchpath_override: str | None
     groups: tuple[str, ...]
     stand_in: StandIn | None
+    heads: frozenset[str] | None
 
 
 class _Recording(Mapping[str, "str | None"]):
@@ -112,6 +123,7 @@ class _Composer:
         directory: str | None,
         environment: Environment | None,
         stand_in: StandIn | None,
+        packaged: Mapping[str, frozenset[str]],
     ) -> Configuration:
         environment = {} if environment is None else environment
         searchpath = next((o for o in overrides if o.key == "hydra.searchpath" and not o.prefix), None)
@@ -140,6 +152,7 @@ class _Composer:
             None if searchpath is None else searchpath.parsed.text,
             tuple(override.parsed.text for override in groups),
             stand_in,
+            _heads(path.unseen, packaged),
         )
         base = self._base(request, path, groups, environment)
         return launch(base, values, environment=environment, problems=problems)
@@ -179,7 +192,7 @@ class _Composer:
                     work.merge(shipped.root, each.package)
                     is_closed = is_closed and shipped.is_closed
                 elif each.file is None or each.file.root is None:
-                    work.forget(each.package, each.config)
+                    work.forget(each.package, each.config, request.heads)
                     unseen.append(UnseenConfig(each.package, each.config))
                     problems.append(Problem(at, None, f"the config {each.config} is not in the tree"))
                 else:
@@ -242,6 +255,14 @@ class _Composer:
 @lru_cache(maxsize=4)
 def _composer(tree: Tree) -> _Composer:
     return _Composer(tree)
+
+
+def _heads(unseen: Sequence[str], packaged: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
+    """The top-level keys that configs of search path entries outside the tree can hold; None where nobody knows."""
+    names = [entry.removeprefix("pkg://").partition(".")[0] for entry in unseen if entry.startswith("pkg://")]
+    if not unseen or len(names) < len(unseen) or not all(name in packaged for name in names):
+        return None
+    return frozenset().union(*(packaged[name] for name in names))
 
 
 def _with_known_option(override: Override) -> Override:

@@ -103,6 +103,8 @@ class _Launch:
     def _may_exist(self, name: str) -> bool:
         """Whether a key that we do not see may exist all the same."""
         base = self._base
+        if base.refused is not None:  # a composition that broke off lacks the keys of what was to follow
+            return True
         if base.is_closed and not base.unseen:
             return False
         packages = [unseen.package for unseen in base.unseen]

@@ -44,8 +44,11 @@ class Work:
             raise RefusedError("a list cannot be merged into the top level")
         self._merge(self.root, item, (self.root,), (), adds=adds)
 
-    def forget(self, package: str, config: str) -> None:
-        """A file that cannot be read is merged at a package: what was set there before may have changed."""
+    def forget(self, package: str, config: str, heads: frozenset[str] | None = None) -> None:
+        """A file that cannot be read is merged at a package: what was set there before may have changed.
+
+        `heads` are the only top-level keys that it can hold, None where it can hold any.
+        """
         keys = split_key(package) if package else []
         item: Item = self.root
         for key in keys:
@@ -53,6 +56,11 @@ class Work:
             if inner is None:
                 return
             item = inner
+        if not keys and heads is not None:
+            budget = [MAX_MERGED]
+            changed = {key: _forgotten(self.root.items[key], config, budget) for key in self.root.items if key in heads}
+            self.root = Branch(self.root.items | changed, self.root.written, self._token)
+            return
         forgotten = _forgotten(item, config, [MAX_MERGED])
         if not keys:
             self.root = Branch(forgotten.items if isinstance(forgotten, Branch) else {}, self.root.written, self._token)

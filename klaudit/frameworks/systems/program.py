@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from klaudit.frameworks.classes import Classes
 from klaudit.frameworks.compose.configuration import Configuration as HydraConfiguration
@@ -29,11 +29,19 @@ from klaudit.tree import Tree
 
 
 class ProgramConfigurer:
-    def __init__(self, tree: Tree, detector: Detector, programs: Programs, classes: Classes) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        detector: Detector,
+        programs: Programs,
+        classes: Classes,
+        packaged_keys: Mapping[str, frozenset[str]],
+    ) -> None:
         self._tree = tree
         self._detector = detector
         self._programs = programs
         self._own = OwnDefaults(tree, classes)
+        self._packaged_keys = packaged_keys
         self._inherited = InheritedConfigurer(tree, programs)
 
     def configure(
@@ -94,6 +102,7 @@ class ProgramConfigurer:
             is_multirun=any(word.text in ("-m", "--multirun") for word in invocation.arguments),
             directory=invocation.directory,
             environment=dict(invocation.environment),
+            packaged=self._packaged_keys,
         )
         if configuration.unseen:
             return self._with_unseen(configuration, match, name, folders, overrides, version, is_own, invocation), name

@@ -158,6 +158,60 @@ def test_what_a_missing_config_may_have_changed_is_unknown(tmp_path: Path) -> No
     assert setting(configuration, "b.c").value == 2
 
 
+_BACKEND = "# @package _global_\ndefaults:\n  - /trainer\n  - _self_\nown: {mode: async}\n"
+
+
+@pytest.mark.parametrize("override", ["engine=megatron", "engine=none_of_ours", "~engine"])
+@pytest.mark.parametrize("entry", ["pkg://framework.config", "pkg://somewhere.conf", "file:///data/conf"])
+def test_a_missing_config_may_have_the_group_that_is_chosen_and_every_key(
+    tmp_path: Path, entry: str, override: str
+) -> None:
+    main = f"hydra: {{searchpath: ['{entry}']}}\ndefaults:\n  - app: base\n  - app/backend: b\n  - _self_\n"
+    files = {
+        "conf/main.yaml": main,
+        "conf/app/base.yaml": "beta: 0.5\n",
+        "conf/app/backend/b.yaml": _BACKEND,
+        "conf/engine/megatron.yaml": "# @package _global_\nengine: megatron\n",
+    }
+    overrides = words(f"{override} actor.use_kl_loss=true own.mode=sync")
+    configuration = compose_hydra(write(tmp_path, files), ["conf"], "main", overrides)
+    assert (configuration.refused, configuration.refusals) == (None, ())
+    assert setting(configuration, "actor.use_kl_loss").value is True
+    assert setting(configuration, "own.mode").value == "sync"
+
+
+def test_a_group_that_no_list_has_is_refused_where_all_configs_are_in_the_tree(tmp_path: Path) -> None:
+    files = {"conf/main.yaml": "defaults:\n  - _self_\nactor: {beta: 1}\n", "conf/engine/megatron.yaml": "e: 1\n"}
+    overrides = words("engine=megatron actor.gamma=2")
+    configuration = compose_hydra(write(tmp_path, files), ["conf"], "main", overrides)
+    # one cause, one refusal: what was never merged has no keys to miss
+    assert configuration.refusals == (("", "the defaults list has no engine to override"),)
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_known"),
+    [
+        (["pkg://framework.config"], True),
+        (["pkg://framework"], True),
+        (["pkg://framework.config", "pkg://other.config"], False),
+        (["pkg://other.config"], False),
+        (["file:///data/framework"], False),
+        ([], False),
+    ],
+)
+def test_a_config_of_a_known_package_changes_only_the_keys_that_such_configs_have(
+    tmp_path: Path, entries: list[str], is_known: bool
+) -> None:
+    main = f"hydra: {{searchpath: {entries}}}\ndefaults:\n  - app: base\n  - trainer\n  - _self_\n"
+    tree = write(
+        tmp_path, {"conf/main.yaml": main, "conf/app/base.yaml": "# @package _global_\napp: {b: 1}\nactor: {b: 2}\n"}
+    )
+    packaged = {"framework": frozenset({"actor", "critic"})}
+    configuration = compose_hydra(tree, ["conf"], "main", [], packaged=packaged)
+    assert setting(configuration, "app.b").value == (1 if is_known else Unknown(("trainer",)))
+    assert setting(configuration, "actor.b").value == Unknown(("trainer",))
+
+
 def test_shipped_defaults_stand_in_for_a_config_outside_the_tree(tmp_path: Path) -> None:
     text = "hydra:\n  searchpath:\n    - pkg://framework.config\ndefaults:\n  - trainer\n  - _self_\nactor: {beta: 2}\n"
     tree = write(tmp_path, {"conf/main.yaml": text})
