@@ -67,6 +67,9 @@ class Code(Protocol):
         `ask` gives the value of a setting as code spells it, by its parts; Unknown where nothing says it.
         """
 
+    def gives_meaning(self, word: str, known: frozenset[str]) -> bool:
+        """Whether it has a word beside words that releases know, so that it is no error to choose it."""
+
 
 class Launch(Struct, frozen=True):
     """`target` is the module, script, program, class or file that identifies it; `config_name` the primary config, where there is one.

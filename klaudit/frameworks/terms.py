@@ -42,6 +42,11 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
             row, biased, estimator_name = code_row, "", consumed.estimator
         if word is None:
             raises = why = ""  # a word that no release knows, but this code does
+    own_word = (
+        consumed is None and word is None and bool(raises) and on is not False and _is_of_tree(resolution, estimator)
+    )
+    if own_word:
+        raises = why = ""
 
     active, why_inactive = _activity(rule, on, amount, coefficient, bool(is_ignored), stopped, raises, why)
     if active and is_ignored is None:
@@ -63,6 +68,8 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
     facts = [case.why for case in rule.facts if row == known_row and resolution.first((case,))[1]]
     facts += resolution.launch.facts if active is not False else ()
     facts += [f"judged as if {each}" for each in left if active]
+    if own_word:
+        facts.append(f"{_chosen(estimator, None)} is a word of the code in the tree: what it penalises is not known")
     if consumed is not None:
         sentence = f"{_chosen(estimator, coefficient)} {consumed.told(rule.placement)}"
         for span in (consumed.formula, consumed.joined):
@@ -101,6 +108,19 @@ def _consumed(
     choosing = estimator.name if estimator is not None else _usual(resolution, rule)
     weighing = coefficient.name if coefficient is not None else ""
     return launch.code.consumed(rule.placement, choosing, weighing, resolution.in_code)
+
+
+def _is_of_tree(resolution: Resolution, estimator: Effective | None) -> bool:
+    """Whether an estimator's word that no release knows means something to the code in the tree."""
+    launch = resolution.launch
+    if launch.code is None or estimator is None or not isinstance(estimator.value, str):
+        return False
+    vocabulary = launch.trainer.vocabularies[launch.trainer.settings[estimator.id].vocabulary or ""]
+    known = frozenset(str(word.value) for word in vocabulary.words if resolution.version in word.versions)
+    # `kl+` beside `kl`: what the one ending is to known words it is to others
+    endings = {word.removeprefix(each) for word in known for each in known if word.startswith(each)}
+    bare = {estimator.value.removesuffix(end) for end in endings if not end.isalnum()}
+    return any(launch.code.gives_meaning(word, known) for word in sorted(bare | {estimator.value}))
 
 
 def _usual(resolution: Resolution, rule: TermRule) -> str:

@@ -119,6 +119,46 @@ def test_a_word_that_no_release_knows(fork: Fork) -> None:
     assert "KLA101" in found
 
 
+_OF_OURS = "x = torch.nn.functional.softplus(logprob - ref_logprob) + mystery(logprob)"
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        f'    if kl_penalty == "ours":\n        {_OF_OURS}\n        return x\n',
+        f"    if kl_penalty in ['ours', 'ours_clipped']:\n        {_OF_OURS}\n        return x\n",
+        f'    match kl_penalty:\n        case "ours" | "theirs":\n            {_OF_OURS}\n            return x\n',
+        '    table = {"ours": mystery}\n    if kl_penalty in table:\n        return table[kl_penalty](logprob, ref_logprob)\n',
+        f'    if kl_penalty not in ("ours", "kl"):\n        raise ValueError(kl_penalty)\n    {_OF_OURS}\n    return x\n',
+    ],
+)
+@pytest.mark.parametrize("script", ["fsdp.sh", "megatron.sh"])
+def test_a_word_of_the_tree_that_nobody_can_classify_is_no_error(fork: Fork, branch: str, script: str) -> None:
+    changes = ((ALGOS, '    if kl_penalty == "kl"', f'{branch}    if kl_penalty == "kl"'),)
+    setup, found = of(fork(*changes, (f"scripts/{script}", "low_var_kl", "ours")), script)
+    assert "KLA203" not in found
+    assert (setup.terms[0].estimator, setup.terms[0].active, setup.verdict) == ("unknown", True, "unknown")
+    assert any("is a word of the code in the tree" in fact for fact in setup.terms[0].facts)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "",
+        '    "ours"\n',
+        '    if kl_penalty == "ours":\n        raise NotImplementedError\n',
+        '    if kl_penalty == "ours" or kl_penalty in ("ours", "b"):\n        raise ValueError("ours")\n',
+        '    match kl_penalty:\n        case "ours":\n            raise NotImplementedError\n',
+        '    if kl_penalty == "ours_too":\n        return logprob\n',
+    ],
+)
+def test_a_word_that_the_tree_refuses_too_is_an_error(fork: Fork, branch: str) -> None:
+    changes = ((ALGOS, '    if kl_penalty == "kl"', f'{branch}    if kl_penalty == "kl"'),)
+    setup, found = of(fork(*changes, ("scripts/fsdp.sh", "low_var_kl", "ours")), "fsdp.sh")
+    assert "KLA203" in found
+    assert setup.terms[0].active is False
+
+
 def test_a_reward_that_adds_the_penalty(fork: Fork) -> None:
     setup, found = of(fork((TRAINER, "- kl_ctrl.value", "+ kl_ctrl.value")), "reward.sh")
     (reward,) = (term for term in setup.terms if term.placement == "reward")

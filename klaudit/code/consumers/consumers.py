@@ -17,6 +17,7 @@ from klaudit.code.analyses import Analyses
 from klaudit.code.conditions import Constant
 from klaudit.code.consumers.guards import Ask
 from klaudit.code.consumers.imports import Imports, Place
+from klaudit.code.consumers.own_words import gives_meaning
 from klaudit.code.consumers.reach import Reach
 from klaudit.code.result import Formula, Variant
 from klaudit.code.screen import is_test, may_matter
@@ -56,6 +57,10 @@ class TreeCode(Struct, frozen=True):
         if len(known) < MAX_ANSWERS:
             known.append((heard, answer))
         return answer
+
+    def gives_meaning(self, word: str, known: frozenset[str]) -> bool:
+        """Whether the package has a word beside words that releases know, so that it is no error to choose it."""
+        return self.package.gives_meaning(word, known)
 
     def _consumed(self, placement: Placement, estimator: str, coefficient: str, ask: Ask) -> Consumed | None:
         meanings: dict[_Meaning, tuple[Formula, Variant]] = {}
@@ -108,6 +113,7 @@ class Package:
         ] = {}  # by what was asked on the way
         self._tied: dict[tuple[Placement, str, str], tuple[Formula, ...]] = {}
         self._found: dict[str, tuple[Formula, ...]] = {}
+        self._words: dict[tuple[str, frozenset[str]], bool] = {}
         self._imports = imports
         self._reach = Reach(self._files, imports)
 
@@ -124,6 +130,12 @@ class Package:
         spans = (formula.span, formula.joined or formula.sink)
         methods = self._imports.methods_at(place, [span.line for span in spans if span.path == place.path])
         return self._reach.reached(place, entries, ask, methods) is not False
+
+    def gives_meaning(self, word: str, known: frozenset[str]) -> bool:
+        """Whether some module has a word beside known ones."""
+        if (word, known) not in self._words:
+            self._words[word, known] = gives_meaning(word, known, self._files, self._load)
+        return self._words[word, known]
 
     def _find(self, placement: Placement, estimator: str, coefficient: str) -> Iterator[Formula]:
         words = [name_of(name).encode() for name in (estimator, coefficient) if name_of(name)]
