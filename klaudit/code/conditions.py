@@ -201,6 +201,22 @@ def either(conditions: Iterable[Condition]) -> Condition:
     return next(iter(kept)) if len(kept) == 1 else Either(tuple(kept))
 
 
+def told(condition: Condition) -> str:
+    """A condition for a reader, without what contradicts itself or goes without saying (`(a and not a) or b`)."""
+    return str(condition if is_large(condition) else plain(condition))
+
+
+def plain(condition: Condition) -> Condition:
+    if isinstance(condition, Not):
+        return negated(plain(condition.inner))
+    if not isinstance(condition, Both | Either):
+        return condition
+    combine, nothing = (both, NEVER) if isinstance(condition, Both) else (either, ALWAYS)
+    found = combine(map(plain, condition.conditions))
+    parts = set(found.parts()) if isinstance(found, Both | Either) else set()
+    return nothing if any(negated(part) in parts for part in parts) else found
+
+
 def is_large(condition: Condition) -> bool:
     """It is put together of more than MAX_PARTS: what hangs on so much is told by nobody, and doubles with every further test."""
     waiting, count = [condition], 0

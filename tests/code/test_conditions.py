@@ -23,7 +23,9 @@ from klaudit.code.conditions import (
     choosers,
     either,
     negated,
+    plain,
     subjects,
+    told,
 )
 
 KIND, ON = Subject("kind"), "on"
@@ -104,3 +106,15 @@ def test_what_chooses_between_two() -> None:
     assert choosers(_leaf("k1"), Truth(ON)) == set()
     assert choosers(both((_leaf("k1"), Truth(ON))), both((_leaf("k3"), Truth(ON)))) == {"kind"}
     assert allowed(negated(_leaf("k1")), {"kind": {"k1", "k3"}}) == {"kind": {"k3"}}
+
+
+def test_what_contradicts_itself_is_not_told() -> None:
+    on, other = Truth("on"), Truth("other")
+    assert told(negated(either((both((on, negated(on))), negated(on))))) == "on"
+    assert told(both((other, either((on, negated(on)))))) == "other"
+    assert told(both((on, negated(on)))) == "never"
+
+
+@given(CONDITIONS, ASSIGNMENTS)
+def test_what_is_told_holds_where_the_condition_does(condition: Condition, assignment: Assignment) -> None:
+    assert plain(condition).holds(assignment) == condition.holds(assignment)

@@ -13,6 +13,7 @@ from klaudit.code.conditions import (
     Condition,
     parts_of,
     subjects,
+    told,
 )
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.places import Placed, placed
@@ -122,7 +123,7 @@ def _formula(
         atoms=_atoms(node),
         factor=-passage.factor if item.place == "reward" and item.target.place == "loss" else passage.factor,
         knobs=_knobs(passage),
-        condition="" if passage.condition == ALWAYS else str(passage.condition),
+        condition="" if passage.condition == ALWAYS else told(passage.condition),
         settings=tuple(sorted(subjects((passage.condition,)))),
         detached=passage.detached or not node.live,
         sink_is_live=item.target.may_be_live,
