@@ -227,13 +227,21 @@ class Graph:
                 return args[1]
             if args[1].op is Op.NUMBER and args[1].number == 0.0:
                 return first
-        elif (op is Op.DIV and args[1].op is Op.MASK) or (op is Op.DETACH and not first.live):
+        elif op is Op.DIV and args[1].op is Op.MASK:
+            return self._divided_by_count(first)
+        elif op is Op.DETACH and not first.live:
             return first
         if all(arg.op is Op.MASK or arg.op is Op.NUMBER for arg in args):
             if any(arg.op is Op.MASK for arg in args):
                 return self.mask
             return self._folded(op, [arg.number or 0.0 for arg in args])
         return None
+
+    def _divided_by_count(self, node: Node) -> Node:
+        """A sum over tokens by their number is their mean; anything else by a mask or a length stays as it is."""
+        if node.op is not Op.REDUCE or node.text != "sum" or node.args[0].vocabulary or not node.roles:
+            return node
+        return self.make(Op.REDUCE, node.args, node.site, "mean", node.axis)
 
     def _folded(self, op: Op, values: list[float]) -> Node | None:
         rule = _ARITHMETIC.get(op)

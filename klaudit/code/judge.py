@@ -18,7 +18,7 @@ from klaudit.code.setups import setups
 from klaudit.code.wording import NORMALISED, described, evidence, shown, weights
 from klaudit.findings import catalogue
 from klaudit.model import Confidence, Finding, Fix, Severity, Span, Verdict
-from klaudit.theory import FORWARD
+from klaudit.theory import FORWARD, REVERSE
 
 __all__ = ["findings", "setups"]
 
@@ -50,6 +50,7 @@ def _judge(formula: Formula, result: CodeResult) -> Iterator[Finding]:
     yield from _sign_and_direction(formula)
     yield from _flow(formula)
     yield from _arguments(formula)
+    yield from _length(formula)
     if formula.placement == "loss":
         if formula.detached:
             return  # KLA303 says it all
@@ -106,6 +107,8 @@ def _gradient_rule(formula: Formula, what: Classification) -> str:
         return "" if formula.kl_div else "KLA105" if formula.placement == "loss" else "KLA104"
     if what.only_where and what.estimator == "k1":
         return "KLA104" if formula.placement == "reward" or what.gradient == "score" else "KLA105"
+    if formula.placement == "reward" and formula.averaged == "all" and what.estimator == "k1":
+        return ""  # of one sequence or of the batch, nobody sees
     if formula.placement == "reward" and formula.group_std == "" and what.estimator == "k1":
         return "KLA108"  # where a setting decides, the row says so, and the launch that sets it is judged
     if formula.placement == "reward" or what.gradient == "score":
@@ -114,7 +117,7 @@ def _gradient_rule(formula: Formula, what: Classification) -> str:
         return ""
     row = row_of(formula, what)
     if row.verdict in _RIGHT:
-        return "KLA106"
+        return "" if what.level == "sequence" and row.verdict == "unbiased" else "KLA106"
     if what.estimator == "k1" and what.gradient == "pathwise":
         return "KLA103"
     return "KLA101" if what.estimator == "k3" and what.gradient == "pathwise" and what.ratio == "none" else "KLA105"
@@ -158,6 +161,18 @@ def _arguments(formula: Formula) -> Iterator[Finding]:
             wrong.append(f"in this order of the arguments it is {FORWARD}")
         if wrong:
             yield _finding("KLA308", formula, formula.kl_div.span, "kl_div: " + "; ".join(wrong))
+
+
+def _length(formula: Formula) -> Iterator[Finding]:
+    """A penalty that would be right, were it not averaged over each sequence's length."""
+    chosen = [variant for variant in formula.in_force if variant.what.estimator == "k1" and not variant.what.only_where]
+    if formula.averaged == "length" and chosen:
+        message = (
+            f"{described(formula, *chosen)}: averaged over the length of each sequence before it enters the reward"
+        )
+        yield _finding(
+            "KLA109", formula, formula.span, f"{message}: its gradient differs in direction from that of {REVERSE}"
+        )
 
 
 def _unstable(formula: Formula) -> Iterator[Finding]:

@@ -74,6 +74,7 @@ _COEFFICIENT = _PENALTY_COEFFICIENT | vocabulary(
 _OBJECT_ROOTS = vocabulary(
     "self cfg config args conf hparams hyperparams hyperparameters params settings opt options flags hps cls"
 )
+_MEAN = vocabulary("mean avg average nanmean")
 _AVERAGE = vocabulary(
     "mean sum avg average agg aggregate aggregated aggregator reduce reduction reducer nanmean nansum"
 )
@@ -245,6 +246,12 @@ def is_aggregation(identifier: str) -> bool:
 def is_average(identifier: str) -> bool:
     """Of those, a function that averages or sums."""
     return is_aggregation(identifier) and _has(identifier, _AVERAGE)
+
+
+@lru_cache(maxsize=8192)
+def is_mean(identifier: str) -> bool:
+    """Of those, one that divides by the number of what it sums."""
+    return is_average(identifier) and _has(identifier, _MEAN)
 
 
 @lru_cache(maxsize=8192)

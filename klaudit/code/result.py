@@ -13,6 +13,7 @@ from klaudit.code.graph import Node
 from klaudit.model import Confidence, Problem, Span
 
 Place: TypeAlias = Literal["loss", "reward", "metric", "unknown"]
+Averaged: TypeAlias = Literal["", "length", "all"]
 Role: TypeAlias = Literal["log pi", "log pi_old", "log pi_ref"]
 
 
@@ -105,6 +106,7 @@ class Formula(Struct, frozen=True):
     )
     only_calls: bool = False  # both the formula and the sum that it joins stand in functions that this one calls
     group_std: str | None = None  # when it is divided by the spread of its group: "" for always, None for never
+    averaged: Averaged = ""  # in the reward: over the length of each sequence, or over all that was given
     judged_elsewhere: bool = False  # it joins the loss or reward in another file, whose own analysis says so
 
     @property
@@ -126,6 +128,8 @@ class Formula(Struct, frozen=True):
 
     def coefficient(self, what: Classification) -> float | None:
         """Signed, in front of the estimator; None where a knob's number is not known."""
+        if what.per_entry:
+            return None
         value = self.factor * what.scale
         for knob in self.knobs:
             if knob.number is None or (knob.inverse and not knob.number):

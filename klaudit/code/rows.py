@@ -12,7 +12,10 @@ from klaudit.theory import FORWARD, REVERSE, Row, cut, look_up, look_up_variant
 def row_of(formula: Formula, what: Classification) -> Row:
     """The row of one variant; a row with verdict `unknown` where the table has none."""
     row = _whole_row_of(formula, what)
-    return cut(row, what.only_where) if what.only_where else row
+    if what.weight_is_clipped and row.verdict in ("unbiased", "unbiased-per-token"):
+        row = replace(row, weight_text=f"{row.weight_text} where the ratio pi/pi_old is not clipped")
+    elsewhere = what.value_elsewhere if row.placement == "reward" else what.slope_elsewhere
+    return cut(row, what.only_where, elsewhere) if what.only_where else row
 
 
 def _truncated(formula: Formula, what: Classification) -> Row:
@@ -34,6 +37,8 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
         return Row(what.estimator, "loss", what.gradient, None, weight, "what is not known", "unknown")
     if what.truncated:
         return _truncated(formula, what)
+    if formula.placement == "reward" and formula.averaged and what.estimator == "k1":
+        return _averaged(formula)
     if formula.placement == "reward" or what.gradient == "score":
         plain = look_up(what.estimator, "reward", "score")
         if formula.group_std is not None and plain.verdict == "unbiased":
@@ -46,4 +51,23 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
     if what.gradient == "importance-weighted" and what.ratio == "sequence":
         weight = "not a function of the token's d"
         return Row(what.estimator, "loss", "importance-weighted", None, weight, "neither KL exactly", "biased")
+    if what.level == "sequence" and not formula.detached and (row := _of_sequences(what)) is not None:
+        return row
     return look_up(what.estimator, "loss", "none" if formula.detached else what.gradient)
+
+
+def _of_sequences(what: Classification) -> Row | None:
+    """The row of a function of a whole sequence's d, None where the table has none of its own."""
+    k2 = what.gradient == "straight-through-k2" or (what.estimator, what.gradient) == ("k2", "pathwise")
+    if not k2 and what.gradient != "pathwise":
+        return None
+    row = look_up_variant("k2" if k2 else what.estimator, "loss", "sequence-sum")
+    return None if row.verdict == "unknown" else replace(row, estimator=what.estimator, gradient=what.gradient)
+
+
+def _averaged(formula: Formula) -> Row:
+    """k1 in a reward, averaged before: over the length it is weighted anew; over the batch every sample gets the same number."""
+    if formula.averaged == "length" and formula.group_std is None:
+        return look_up_variant("k1", "reward", "length-mean")
+    weight = "d / length" if formula.averaged == "length" else "the mean of d, the same for all that it goes over"
+    return Row("k1", "reward", "score", None, weight, "what is not known", "unknown")

@@ -145,6 +145,15 @@ def _facts(formula: Formula) -> tuple[str, ...]:
         return (f"passes through {shown(formula.through_unknown)}(), whose code is not in the tree",)
     if any(variant.what.truncated for variant in formula.variants):
         return ("a sum over the top-k entries of the vocabulary: biased by the tail that is left out",)
+    if formula.what.per_entry:
+        return ("a mean over the vocabulary too: the coefficient is divided by its size",)
+    if formula.what.why_unknown:
+        return (formula.what.why_unknown,)
+    if formula.placement == "reward" and formula.averaged == "all" and formula.what.estimator == "k1":
+        return (
+            "averaged over all that is given before it enters the reward: of a whole batch every sample gets the same number, whose gradient a"
+            " baseline takes away; of one sequence it is divided by its length",
+        )
     if formula.group_std:
         return (f"divided by the group's standard deviation when {shown(formula.group_std)}",)
     return tuple(

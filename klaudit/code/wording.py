@@ -46,6 +46,8 @@ def estimator(what: Classification) -> str:
 def amount(formula: Formula, what: Classification) -> str:
     """The coefficient by name and number, without its sign: `beta / n = 0.01`."""
     knobs = " ".join(_knob(knob) for knob in formula.knobs)
+    if what.per_entry:
+        return f"{knobs or '1'} / size of the vocabulary"
     coefficient = formula.coefficient(what)
     number = "" if coefficient is None or (abs(coefficient) == 1 and not knobs) else f"{abs(coefficient):.6g}"
     return f"{knobs} = {number}" if knobs and number else knobs or number

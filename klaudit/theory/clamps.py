@@ -132,11 +132,14 @@ def _joined(pieces: list[tuple[float, float, ScoreWeight]]) -> ClampedWeight:
     return ClampedWeight(tuple(kept))
 
 
-def cut(row: Row, where: str) -> Row:
-    """A row of the table whose values or slopes a clamp near the reference leaves only in a range of d: then it descends neither KL."""
+def cut(row: Row, where: str, elsewhere: str = "") -> Row:
+    """A row of the table whose values or slopes a clamp near the reference leaves only in a range of d: then it descends neither KL.
+
+    `elsewhere` is the weight outside that range, by default a constant in the reward and 0 in the loss.
+    """
     if row.verdict in ("unknown", "no-gradient"):
         return row
-    elsewhere = "constant" if row.placement == "reward" else "0"
+    elsewhere = elsewhere or ("constant" if row.placement == "reward" else "0")
     weight = f"{row.weight_text} where {where}, {elsewhere} elsewhere"
     return Row(row.estimator, row.placement, row.gradient, None, weight, "neither KL", "biased")
 

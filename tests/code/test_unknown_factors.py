@@ -83,7 +83,8 @@ KNOWN = [
     ("torch.where(cond, d, d)", "k1"),
     ("(torch.exp(-d) + d - 1) * (mask / mask.sum())", "k3"),
     ("(torch.exp(-d) + d - 1).sum(-1) / mask.sum(-1)", "k3"),
-    ("torch.exp(-d.mean()) + d.mean() - 1", "k3"),
+    ("torch.exp(-d.sum(-1)) + d.sum(-1) - 1", "k3"),
+    ("torch.exp(-d.mean()) + d.mean() - 1", "unknown"),
 ]
 
 

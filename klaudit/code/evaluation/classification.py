@@ -10,6 +10,7 @@ from klaudit.model import EstimatorName, Gradient
 from klaudit.theory import ScoreWeight, range_text
 
 Ratio: TypeAlias = Literal["none", "attached", "detached", "sequence"]
+FormulaLevel: TypeAlias = Literal["token", "sequence"]
 Direction: TypeAlias = Literal["pi||ref", "ref||pi", ""]
 
 
@@ -41,8 +42,11 @@ class Classification(Struct, frozen=True):
     vocabulary, whose `direction` is given).  `gradient` says how it acts in a loss and `weight` is dk/dlog pi there per unit of scale,
     None where the theory's basis does not hold it.  `ratio`: a weight pi/pi_old in the formula, and whether gradient flows through it.
     `truncated`: that sum is over some entries only.  `probability_weighted`: the value scales with pi itself, as p * (log p - log q)
-    does.  `only_where`: the range of d outside which a clamp makes it constant, where that ends near the reference.  `samples` are
-    (d, value, slope).
+    does.  `only_where`: the range of d outside which a clamp changes it, where that ends near the reference, the slope and
+    the value there (`..._elsewhere`, empty where they are 0 and constant).
+    `weight_is_clipped`: the weight pi/pi_old stops within bounds.  `per_entry`: a sum over the vocabulary divided by its size, which
+    `scale` leaves out.  `level`: whose d that is, a token's or that of a whole sequence, which is the sum of its tokens'.  `why_unknown` says why an
+    estimator is not known where that has a reason of its own.  `samples` are (d, value, slope).
     """
 
     estimator: EstimatorName
@@ -55,5 +59,11 @@ class Classification(Struct, frozen=True):
     truncated: bool = False
     probability_weighted: bool = False
     only_where: str = ""
+    slope_elsewhere: str = ""
+    value_elsewhere: str = ""
+    weight_is_clipped: bool = False
+    per_entry: bool = False
+    level: FormulaLevel = "token"
+    why_unknown: str = ""
     samples: tuple[tuple[float, float, float], ...] = ()
     limits: Limits = Limits()

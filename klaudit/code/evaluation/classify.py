@@ -6,7 +6,7 @@ k(d) and dk/dlog pi are compared with the theory's table up to scale and shift; 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -21,20 +21,25 @@ from klaudit.code.evaluation.dual import (
     is_linear_by_name,
     taken_parts,
 )
-from klaudit.code.evaluation.fitting import affine, is_constant, same, weight
-from klaudit.code.evaluation.levels import mixes_levels
-from klaudit.code.evaluation.limits import clamps_tokens, limits, live_range
+from klaudit.code.evaluation.fitting import affine, is_constant, rounded, same, weight
+from klaudit.code.evaluation.levels import level_of
+from klaudit.code.evaluation.limits import CLAMPS, clamps_tokens, free_side, limits, live_range
 from klaudit.code.evaluation.vocabulary import classify_vocabulary
 from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.model import EstimatorName, Gradient
-from klaudit.theory import ESTIMATORS, range_text
+from klaudit.theory import ESTIMATORS
 
 GRID = (-2.5, -1.8, -1.2, -0.7, -0.35, -0.1, 0.1, 0.35, 0.7, 1.2, 1.8, 2.5)
 _X, _OTHER_X = -1.7, -0.6  # log pi of the sampled token: what depends on it is no function of d
 _DELTA = 0.3  # log pi - log pi_old, where the ratio is looked for
 _OTHER_KNOB = 0.6  # a knob of unknown number is 1 first: what it is then must hold for others
 _UNKNOWN = Classification("unknown", "pathwise", 1.0)
+_BENT_AVERAGE = replace(
+    _UNKNOWN,
+    why_unknown="a function of an average over tokens, not the average of one of each token's d: no estimator of a KL",
+)
+_GATE = replace(_UNKNOWN, why_unknown="an average that is let through on one side of a bound only")
 _FEWEST = 4  # points outside every clamp that a comparison needs
 _CACHE_SIZE = 2_000
 
@@ -95,13 +100,18 @@ def _classified(node: Node, assignment: Assignment) -> Classification | None:
 
 def _of_tokens(node: Node, assignment: Assignment) -> Classification | None:
     parts = taken_parts(node, assignment) or frozenset()
-    if mixes_levels(node, parts):
+    level = level_of(node, parts)
+    if level == "mixed":
         return _UNKNOWN
     found = _with_knobs_at(1.0, node, assignment)
-    if found is None or not any(part.op is Op.SCALAR and part.number is None for part in parts):
-        return found
-    other = _with_knobs_at(_OTHER_KNOB, node, assignment)
-    return found if other is not None and _is_alike(found, other) else _UNKNOWN
+    if found is None:
+        return None
+    if level == "average":
+        return _BENT_AVERAGE
+    if any(part.op is Op.SCALAR and part.number is None for part in parts):
+        other = _with_knobs_at(_OTHER_KNOB, node, assignment)
+        found = found if other is not None and _is_alike(found, other) else _UNKNOWN
+    return replace(found, level=level) if found.estimator != "unknown" else found
 
 
 def _is_alike(one: Classification, other: Classification) -> bool:
@@ -124,13 +134,29 @@ def _with_knobs_at(knob: float, node: Node, assignment: Assignment) -> Classific
     moved, moved_slopes = [shifted.values[at] for at in kept], [shifted.slopes[at] for at in kept]
     if is_constant(values) and not any(slopes):
         return None
+    if any(sampled.clamped) and _is_gate(node, assignment):
+        return _GATE
     if same(values, moved):
         found = _of_value(d, values, slopes, has_weight=_has_live_weight(node, assignment))
     else:
         found = _of_slope(d, values, slopes, moved, moved_slopes)
     samples = tuple(zip(GRID, sampled.values, sampled.slopes, strict=True))
     where = _only_where(sampled.clamped, node, assignment)
-    return replace(found, ratio=_ratio(node, assignment), only_where=where, samples=samples)
+    if where:
+        slope, value = (
+            _elsewhere(found, sampled.clamped, idle) for found, idle in ((sampled.slopes, 0.0), (sampled.values, None))
+        )
+        found = replace(found, only_where=where, slope_elsewhere=slope, value_elsewhere=value)
+    ratio = _ratio(node, assignment)
+    clipped = ratio != "none" and _is_clipped(taken_parts(node, assignment) or ())
+    return replace(found, ratio=ratio, weight_is_clipped=clipped, samples=samples)
+
+
+def _is_gate(node: Node, assignment: Assignment) -> bool:
+    """A bound on an average is in force at the reference itself: below a target there is no penalty."""
+    if clamps_tokens(node, assignment):
+        return False
+    return evaluate(node, Tokens.along([0.0]), assignment).clamped[0]
 
 
 def _only_where(clamped: Sequence[bool], node: Node, assignment: Assignment) -> str:
@@ -139,9 +165,25 @@ def _only_where(clamped: Sequence[bool], node: Node, assignment: Assignment) -> 
         return ""
     below = all(flag for x, flag in zip(GRID, clamped, strict=True) if x < 0)
     above = all(flag for x, flag in zip(GRID, clamped, strict=True) if x > 0)
+    if below and above:
+        return ""
     if below or above:
-        return "" if below == above else range_text(0.0, math.inf) if below else range_text(-math.inf, 0.0)
+        return free_side(node, assignment, 1.0 if below else -1.0)
     return Limits(live_range(node, assignment)).range_text
+
+
+def _elsewhere(values: Sequence[float], clamped: Sequence[bool], idle: float | None) -> str:
+    """What values (or slopes) are where a clamp is in force; empty where they are `idle`, or the same on each side without one."""
+    bound = [(d, value) for d, value, flag in zip(GRID, values, clamped, strict=True) if flag]
+    sides = [{rounded(value) for d, value in bound if (d < 0) == below} for below in (True, False)]
+    if all(len(side) < 2 and (idle is None or side <= {idle}) for side in sides):
+        return ""
+    lower, upper = (side.pop() if len(side) == 1 else None for side in sides)
+    if idle is None or any(len(side) > 1 for side in sides):
+        return "another value" if idle is None else "another slope"
+    if lower is not None and upper is not None and lower != upper:
+        return f"{upper:g}*sign(d)".removeprefix("1*") if lower == -upper else "another slope"
+    return f"{upper if lower is None else lower:g}"
 
 
 def _of_value(
@@ -213,6 +255,10 @@ def _ratio(node: Node, assignment: Assignment) -> Ratio:
 def _is_weight(node: Node) -> bool:
     """An importance weight: exp of log-probabilities of the policy, now or at rollout."""
     return node.op is Op.EXP and bool(node.roles & POLICY) and not node.roles & REFERENCE
+
+
+def _is_clipped(parts: Iterable[Node]) -> bool:
+    return any(part.op in CLAMPS and any(_is_weight(inner) for inner in reachable([part.args[0]])) for part in parts)
 
 
 def _averages_over_tokens(weight_node: Node, parts: frozenset[Node]) -> bool:

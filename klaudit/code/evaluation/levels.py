@@ -1,24 +1,52 @@
-"""Token level and sequence level: `exp(mean_t d) * exp(-d)` is a function of no single token's d, though each part is one of some d."""
+"""Token level and sequence level: `exp(mean_t d) * exp(-d)` is a function of no single token's d, though each part is one of some d.
+
+An average that is bent alone, as `(mean d)**2` is, is no estimator of a token; the sum over a sequence is one of the whole sequence.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import Literal, TypeAlias
 
 from klaudit.code.evaluation.dual import is_average
 from klaudit.code.graph import Node, Op
+from klaudit.code.roles import POLICY, REFERENCE
 
 _LINEAR = frozenset({Op.ADD, Op.NEG, Op.REDUCE, Op.DETACH, Op.CHOICE, Op.STACK, Op.OPAQUE})
+_BOUNDS = frozenset({Op.CLAMP, Op.MIN, Op.MAX})
+_OF_TOKENS = (-1, 1)  # the axis of the tokens, with that of the samples before it
+
+Level: TypeAlias = Literal["token", "mixed", "sequence", "average"]
 
 
-def mixes_levels(root: Node, parts: Set[Node]) -> bool:
-    """A mean or sum over tokens of what compares policy and reference is bent, or multiplies, beside what is taken token by token.
+def level_of(root: Node, parts: Set[Node]) -> Level:
+    """Whose d a formula is a function of: a token's, that of a whole sequence (the sum over its tokens), an average, or several of these.
 
-    `parts` are the nodes that count.  A sum of both is a sum of terms, each of its own level; a weight pi/pi_old of the whole sequence
-    is a matter of the classification.
+    A mean or sum over tokens counts where it is bent, or multiplies: a sum of terms is of each term's own level, and a weight pi/pi_old of
+    the whole sequence is a matter of the classification.  `parts` are the nodes that count.
     """
-    bent = _bent_averages(parts) if any(is_average(part) and part.bears_kl for part in parts) else set()
+    averages = _averages(parts)
+    bent = _bent(averages, parts) if averages else set()
     if not bent:
-        return False
+        return "token"
+    if _mixes(root, bent, parts):
+        return "mixed"
+    return "sequence" if all(_is_sum_of_tokens(part) for part in bent) else "average"
+
+
+def _averages(parts: Set[Node]) -> set[Node]:
+    """Averages of what compares policy and reference; those of one side where the other is averaged as well."""
+    found = {part for part in parts if part.roles and is_average(part)}
+    sides = {part.roles for part in found}
+    single = (POLICY, REFERENCE) if {POLICY, REFERENCE} <= sides else ()
+    return {part for part in found if part.bears_kl or part.roles in single}
+
+
+def _is_sum_of_tokens(node: Node) -> bool:
+    return node.op is Op.REDUCE and node.text == "sum" and node.axis in _OF_TOKENS
+
+
+def _mixes(root: Node, bent: Set[Node], parts: Set[Node]) -> bool:
     above = _above(bent, parts)  # the average of a whole formula makes no level of its own
     seen: set[Node] = set()
     waiting = [root]
@@ -42,7 +70,7 @@ def _above(bent: Set[Node], parts: Set[Node]) -> set[Node]:
     return found - bent
 
 
-def _bent_averages(parts: Set[Node]) -> set[Node]:
+def _bent(averages: Set[Node], parts: Set[Node]) -> set[Node]:
     """Averages to which something is done that is not linear in them."""
     averaging: set[Node] = set()  # averages, and what is linear in them
     waiting: list[Node] = []
@@ -50,7 +78,7 @@ def _bent_averages(parts: Set[Node]) -> set[Node]:
         held = [arg for arg in node.args if arg in averaging]
         if held and not _is_linear(node):
             waiting += held
-        elif held or (is_average(node) and node.bears_kl):
+        elif held or node in averages:
             averaging.add(node)
     found: set[Node] = set()
     seen: set[Node] = set()
@@ -59,13 +87,16 @@ def _bent_averages(parts: Set[Node]) -> set[Node]:
         if node in seen or node not in averaging:
             continue
         seen.add(node)
-        if is_average(node):
+        if node in averages:
             found.add(node)
         waiting.extend(node.args)
     return found
 
 
 def _is_linear(node: Node) -> bool:
+    """Bounds count as linear: what they do near the reference is a matter of the classification."""
     if node.op is Op.MUL:
         return any(arg.is_scalar for arg in node.args)
+    if node.op in _BOUNDS:
+        return all(arg.is_scalar for arg in node.args[1:])
     return node.op in _LINEAR or (node.op is Op.DIV and node.args[1].is_scalar)

@@ -9,7 +9,7 @@ from klaudit.code.evaluation.classification import Classification, Limits
 from klaudit.code.evaluation.dual import Tokens, evaluate, evaluate_all, is_average, taken_parts
 from klaudit.code.graph import Node, Op, reachable
 from klaudit.code.roles import OLD, POLICY, REFERENCE
-from klaudit.theory import ESTIMATORS
+from klaudit.theory import ESTIMATORS, range_text
 
 _FAR = (-200.0, 200.0)
 _SIZES = (1e-3, 0.05, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0)
@@ -57,6 +57,15 @@ def live_range(node: Node, assignment: Assignment) -> tuple[float, float] | None
     """The range of d around 0 where no clamp is in force, to three digits."""
     low, high = (_edge(node, assignment, sign) for sign in (-1.0, 1.0))
     return None if math.isinf(low) and math.isinf(high) else (low, high)
+
+
+def free_side(node: Node, assignment: Assignment, sign: float) -> str:
+    """In words, the range on one side of d = 0 that clamps leave, where they are in force on all of the other."""
+    step = 0.01
+    flags = evaluate(node, Tokens.along([sign * step * at for at in range(1, 300)]), assignment).clamped
+    first = flags.index(False) if False in flags else 0
+    edge = float(f"{sign * step * (first + 1 if first else 0):.2g}")
+    return range_text(edge, math.inf) if sign > 0 else range_text(-math.inf, edge)
 
 
 def _edge(node: Node, assignment: Assignment, sign: float) -> float:

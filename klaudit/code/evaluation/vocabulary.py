@@ -9,7 +9,7 @@ from klaudit.code.conditions import Assignment
 from klaudit.code.evaluation.classification import Classification, Direction
 from klaudit.code.evaluation.dual import Dual, Vocabulary, evaluate, taken_parts
 from klaudit.code.evaluation.fitting import affine, is_constant, same
-from klaudit.code.graph import Node, Op
+from klaudit.code.graph import OVER_VOCABULARY, Node, Op
 from klaudit.model import EstimatorName, Gradient
 
 _POSITIONS = (
@@ -23,6 +23,7 @@ def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | 
     """Compared with KL(pi||ref) and KL(ref||pi) of three pairs of distributions, and with their slopes along a direction."""
     parts = taken_parts(node, assignment) or frozenset()
     truncated = any(part.op is Op.TOPK for part in parts)
+    per_entry = any(map(_is_mean_of_entries, parts))
     found = [_summed(evaluate(node, position, assignment)) for position in _POSITIONS]
     values, slopes = [value for value, _ in found], [slope for _, slope in found]
     if is_constant(values) and not any(slopes):
@@ -38,8 +39,14 @@ def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | 
         )
         exact_sum = direction == "pi||ref" and gradient != "score" and not truncated
         name: EstimatorName = "full" if exact_sum else "unknown"
-        return Classification(name, gradient, fit[0], direction=direction, truncated=truncated)
+        scale = fit[0] * len(_POSITIONS[0]) if per_entry else fit[0]
+        return Classification(name, gradient, scale, direction=direction, truncated=truncated, per_entry=per_entry)
     return Classification("unknown", "pathwise", 1.0)
+
+
+def _is_mean_of_entries(node: Node) -> bool:
+    mean = node.op is Op.REDUCE and node.text == "mean"
+    return mean and node.bears_kl and node.args[0].vocabulary and node.axis in OVER_VOCABULARY
 
 
 def _summed(dual: Dual) -> tuple[float, float]:

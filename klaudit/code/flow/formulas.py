@@ -15,6 +15,7 @@ from klaudit.code.conditions import (
     subjects,
     told,
 )
+from klaudit.code.flow.averages import averaged_over
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.places import Placed, placed
 from klaudit.code.flow.returned import place_of_returned
@@ -131,6 +132,7 @@ def _formula(
         standalone=not passage.beside_others,
         normalised_by_spread=passage.divided_by_spread,
         group_std=_group_std(item),
+        averaged=averaged_over(node, passage.averages) if item.place == "reward" else "",
         through_unknown=passage.through_unknown,
         external=node.text if is_external(node) else "",
         path=tuple(dict.fromkeys(_span(program, site) for site in reversed(passage.path))),

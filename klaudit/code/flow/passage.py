@@ -28,6 +28,7 @@ class Passage(Struct, frozen=True):
     divided_by_spread: bool = False
     centred: bool = False  # its mean over the group is subtracted
     group_std: Condition = NEVER  # when that spread is one of several, along an axis: of each group, not of the batch
+    averages: tuple[Node, ...] = ()  # means on the way, from where it joins the reward down
     named_reward: str = ""
     through_unknown: str = ""
     summed_last: bool = False  # a sum over the last axis: of tokens, or of the vocabulary

@@ -73,6 +73,11 @@ def _better(item: Placed, other: Placed | None) -> Placed:
     if item.occurrence.passage.divided_by_spread or other.occurrence.passage.divided_by_spread:
         passage = replace(chosen.occurrence.passage, divided_by_spread=True)
         chosen = replace(chosen, occurrence=replace(chosen.occurrence, passage=passage))
+    if not (
+        item.occurrence.passage.averages and other.occurrence.passage.averages
+    ):  # one of them is a baseline, or for the logs
+        passage = replace(chosen.occurrence.passage, averages=())
+        chosen = replace(chosen, occurrence=replace(chosen.occurrence, passage=passage))
     if not item.by_group_std and not other.by_group_std:
         return chosen
     if bool(item.by_group_std) != bool(other.by_group_std) and _exclude_each_other(item, other):

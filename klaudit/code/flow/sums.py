@@ -46,7 +46,13 @@ def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, 
 def _joined(passage: Passage, site: Site | None) -> Passage:
     """Below a sum with others: what is not known above it scales them all."""
     return replace(
-        passage, beside_others=True, beside_gradient=False, joined_at=site, unknown_factors=(), unknown_divisors=()
+        passage,
+        beside_others=True,
+        beside_gradient=False,
+        joined_at=site,
+        averages=(),
+        unknown_factors=(),
+        unknown_divisors=(),
     )
 
 

@@ -24,6 +24,7 @@ from klaudit.code.graph import Graph, Node, Op
 from klaudit.code.roles import FOREIGN, POLICY
 
 MAX_VISITS = 3_000
+_MOST_AVERAGES = 8
 _NEAR = 4  # how far below a quotient a spread is looked for
 START = Passage()
 _SINGLE = frozenset({Op.POW})
@@ -89,7 +90,8 @@ def _below(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, P
         yield node.args[0], replace(passage, factor=-passage.factor)
     elif op is Op.REDUCE and not node.args[0].vocabulary:
         over_last = node.text == "sum" and node.axis in (-1, 2)
-        yield node.args[0], replace(passage, summed_last=passage.summed_last or over_last)
+        summed_last = passage.summed_last or over_last
+        yield node.args[0], replace(passage, summed_last=summed_last, averages=_with(passage, node))
     elif op is Op.DETACH:
         yield node.args[0], replace(passage, detached=True)
     elif op is Op.CHOICE:
@@ -108,7 +110,7 @@ def _below(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, P
     elif node.is_pure:
         if op is not Op.COMPARE:
             yield node, passage
-    elif op in (Op.MIN, Op.MAX) and [arg.is_pure for arg in node.args if arg.bears_kl] == [True]:
+    elif op in (Op.MIN, Op.MAX) and ([arg.is_pure for arg in node.args if arg.bears_kl] == [True] or _is_hinge(node)):
         yield node, passage  # which of the two counts, nobody knows
     elif op in (Op.MIN, Op.MAX, Op.CLAMP):
         for arg in node.args:
@@ -116,6 +118,21 @@ def _below(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, P
     elif op is Op.WHERE:
         for arg in node.args[1:]:
             yield arg, passage
+
+
+def _with(passage: Passage, average: Node) -> tuple[Node, ...]:
+    return (*passage.averages, average) if len(passage.averages) < _MOST_AVERAGES else passage.averages
+
+
+def _is_hinge(node: Node) -> bool:
+    """`relu(d - margin)`: a penalty above something that is not known."""
+    given = next((arg for arg in node.args if not arg.is_scalar), node)
+    others = [part for part in given.args if not part.is_pure]
+    return (
+        any(arg.op is Op.NUMBER and not arg.number for arg in node.args)
+        and given.op is Op.ADD
+        and all(not part.bears_kl and not part.live and not names.speaks_of_reward(_described(part)) for part in others)
+    )
 
 
 def _arms(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
@@ -180,6 +197,7 @@ def _factors(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node,
             replace(
                 passage,
                 weighted_by_policy=passage.weighted_by_policy or (policy and mixed),
+                averages=() if policy and mixed else passage.averages,
                 unknown_factors=(*passage.unknown_factors, *foreign),
             ),
         )
@@ -270,6 +288,8 @@ def _unfollowed(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
         yield node, passage
         return
     linear = names.is_linear_call(node.text)
+    if linear:
+        passage = replace(passage, averages=_with(passage, node))
     for arg in node.args:
         if arg.bears_kl:
             yield arg, passage if linear else replace(passage, through_unknown=node.text)

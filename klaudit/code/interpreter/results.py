@@ -40,10 +40,10 @@ class Results(Expressions):
             for keyword, value in arguments.keywords.items():
                 if isinstance(value, Node) and value.bears_kl and name[:1].isupper():
                     self.note_stored(keyword, value, frame, site)
-            return self.graph.make(Op.OPAQUE, bearing or nodes, site, text=dotted)
+            return self.graph.make(Op.OPAQUE, bearing or nodes, site, text=dotted, axis=_axis(name, arguments))
         tensors = [node for node in nodes if node.roles]
         if tensors and names.is_aggregation(name):
-            return self.graph.make(Op.OPAQUE, tensors, site, text=dotted)
+            return self.graph.make(Op.OPAQUE, tensors, site, text=dotted, axis=_axis(name, arguments))
         return self._made_by(dotted, name, callee, arguments, nodes, frame, site)
 
     def _made_by(
@@ -118,6 +118,17 @@ class Results(Expressions):
             self.note("metric", node, container, frame, site)
         else:
             self.note_name(container, node, frame, site)
+
+
+def _axis(name: str, arguments: Arguments) -> int | None:
+    """Over which axis a function that averages by its name does so; None where the call does not say."""
+    given = arguments.keywords.get("dim", arguments.keywords.get("axis"))
+    if given is None and names.is_average(name):
+        given = next(
+            (value for value in arguments.positional[1:] if isinstance(value, Node) and value.op is Op.NUMBER), None
+        )
+    number = given.number if isinstance(given, Node) and given.op is Op.NUMBER else None
+    return None if number is None else int(number)
 
 
 def _is_log_probability(value: Value) -> bool:
