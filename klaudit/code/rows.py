@@ -37,8 +37,8 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
         return Row(what.estimator, "loss", what.gradient, None, weight, "what is not known", "unknown")
     if what.truncated:
         return _truncated(formula, what)
-    if formula.placement == "reward" and formula.averaged and what.estimator == "k1":
-        return _averaged(formula)
+    if formula.placement == "reward" and what.estimator == "k1" and (averaged := _averaged(formula)) is not None:
+        return averaged
     if formula.placement == "reward" or what.gradient == "score":
         plain = look_up(what.estimator, "reward", "score")
         if formula.group_std is not None and plain.verdict == "unbiased":
@@ -51,8 +51,8 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
     if what.gradient == "importance-weighted" and what.ratio == "sequence":
         weight = "not a function of the token's d"
         return Row(what.estimator, "loss", "importance-weighted", None, weight, "neither KL exactly", "biased")
-    if what.level == "sequence" and not formula.detached and (row := _of_sequences(what)) is not None:
-        return row
+    if what.level == "sequence" and not formula.detached and (of_sequences := _of_sequences(what)) is not None:
+        return of_sequences
     return look_up(what.estimator, "loss", "none" if formula.detached else what.gradient)
 
 
@@ -65,9 +65,14 @@ def _of_sequences(what: Classification) -> Row | None:
     return None if row.verdict == "unknown" else replace(row, estimator=what.estimator, gradient=what.gradient)
 
 
-def _averaged(formula: Formula) -> Row:
-    """k1 in a reward, averaged before: over the length it is weighted anew; over the batch every sample gets the same number."""
+def _averaged(formula: Formula) -> Row | None:
+    """k1 in a reward, averaged before: over the length it is weighted anew; over the batch every sample gets the same number.
+
+    None without an average, or where a division by the group's spread says more.
+    """
+    if formula.averaged == "all":
+        weight = "the mean of d, the same for all that it goes over"
+        return Row("k1", "reward", "score", None, weight, "what is not known", "unknown")
     if formula.averaged == "length" and formula.group_std is None:
         return look_up_variant("k1", "reward", "length-mean")
-    weight = "d / length" if formula.averaged == "length" else "the mean of d, the same for all that it goes over"
-    return Row("k1", "reward", "score", None, weight, "what is not known", "unknown")
+    return None

@@ -151,8 +151,8 @@ def _facts(formula: Formula) -> tuple[str, ...]:
         return (formula.what.why_unknown,)
     if formula.placement == "reward" and formula.averaged == "all" and formula.what.estimator == "k1":
         return (
-            "averaged over all that is given before it enters the reward: of a whole batch every sample gets the same number, whose gradient a"
-            " baseline takes away; of one sequence it is divided by its length",
+            "averaged over all that is given before it enters the reward: of a whole batch every sample gets the same number, whose"
+            " gradient a baseline takes away; of one sequence it is divided by its length",
         )
     if formula.group_std:
         return (f"divided by the group's standard deviation when {shown(formula.group_std)}",)

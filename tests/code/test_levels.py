@@ -162,6 +162,8 @@ def test_averages_beyond_the_reward_are_none_of_the_penalty(baseline: str) -> No
         ("torch.exp(-d).clamp(0.0, 10.0) + d - 1", "1 - exp(-d) where d > -2.3, 1 elsewhere"),
         ("torch.exp(torch.clamp(-d, min=-1.0)) + d - 1", "1 - exp(-d) where d < 1, 1 elsewhere"),
         ("torch.exp(-d.clamp(-1.0, 1.0)) + d.clamp(-1.0, 1.0) - 1", "1 - exp(-d) where -1 < d < 1, 0 elsewhere"),
+        ("2 * (torch.exp((-d).clamp(max=2.0)) + d - 1)", "1 - exp(-d) where d > -2, 1 elsewhere"),
+        ("3 * (torch.exp((-d).clamp(max=2.0)) + d) / 3 - 1", "1 - exp(-d) where d > -2, 1 elsewhere"),
         ("torch.relu(d)", "1 where d > 0, 0 elsewhere"),
         ("torch.relu(d - 0.5)", "1 where d > 0.5, 0 elsewhere"),
     ],

@@ -143,9 +143,8 @@ def _with_knobs_at(knob: float, node: Node, assignment: Assignment) -> Classific
     samples = tuple(zip(GRID, sampled.values, sampled.slopes, strict=True))
     where = _only_where(sampled.clamped, node, assignment)
     if where:
-        slope, value = (
-            _elsewhere(found, sampled.clamped, idle) for found, idle in ((sampled.slopes, 0.0), (sampled.values, None))
-        )
+        slope = _elsewhere([slope / found.scale for slope in sampled.slopes], sampled.clamped, 0.0)
+        value = _elsewhere(sampled.values, sampled.clamped, None)
         found = replace(found, only_where=where, slope_elsewhere=slope, value_elsewhere=value)
     ratio = _ratio(node, assignment)
     clipped = ratio != "none" and _is_clipped(taken_parts(node, assignment) or ())
