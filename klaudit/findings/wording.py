@@ -44,7 +44,9 @@ def describe(state: TermState) -> str:
 
 
 def quote(effective: Effective) -> str:
-    """`name=value`, and whether that is a default."""
+    """`name=value`, and whether that is a default; of what cannot be set in this version, what it goes by instead."""
+    if effective.default is not None and effective.default.fixed and effective.default.why:
+        return f"{effective.name} cannot be set: {effective.default.why}"
     shown = f"{effective.name}={show(effective.value)}"
     return f"{shown} by default" if effective.setting is None or effective.setting.origin == "default" else shown
 
