@@ -11,7 +11,7 @@ from klaudit.model import Term
 
 @judges("biased-loss-estimator")
 def judge(subject: Subject) -> Iterator[Draft]:
-    return wrong_terms(subject, "loss", _is_meant)
+    return wrong_terms(subject, "loss", _is_meant, blames_estimator=True)
 
 
 def _is_meant(term: Term) -> bool:

@@ -22,16 +22,21 @@ from klaudit.model import Placement, Span, Term
 
 
 def wrong_terms(
-    subject: Subject, placement: Placement, is_meant: Callable[[Term], bool], also: str = ""
+    subject: Subject,
+    placement: Placement,
+    is_meant: Callable[[Term], bool],
+    also: str = "",
+    *,
+    blames_estimator: bool = False,
 ) -> Iterator[Draft]:
-    """Drafts at the choice of placement for the loss, of the estimator for the reward."""
+    """Drafts at the choice of placement for the loss, of the estimator for the reward and where that alone is to blame."""
     resolution = subject.resolution
     if sum_is_unbiased(resolution):
         return
     for state in active(resolution.terms, placement):
         if is_meant(state.term) and not is_turned(state):
             yield Draft(
-                _place(resolution, state),
+                estimator_place(resolution, state) if blames_estimator else _place(resolution, state),
                 f"{describe(state)}: {gradient_sentence(state)}{also}",
                 related=evidence(state),
                 fix=proposal(resolution),

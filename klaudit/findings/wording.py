@@ -29,8 +29,12 @@ def loss_place(resolution: Resolution, state: TermState) -> Span:
 
 
 def estimator_place(resolution: Resolution, state: TermState) -> Span:
-    """A choice of estimator: its setting first."""
-    return place(resolution, (state.estimator, *state.switches, state.coefficient))
+    """A choice of estimator: first its setting, or what decides in its stead, words of estimators before flags."""
+    _, known, asked = resolution.first(state.rule.estimator)
+    settings = resolution.launch.trainer.settings
+    deciding = [resolution[name] for name in asked if known and not name.startswith("$")]
+    deciding.sort(key=lambda each: not settings[each.id].vocabulary)
+    return place(resolution, (state.estimator, *deciding, *state.switches, state.coefficient))
 
 
 def describe(state: TermState) -> str:
