@@ -113,9 +113,9 @@ def _gradient_rule(formula: Formula, what: Classification) -> str:
         return "KLA108"  # where a setting decides, the row says so, and the launch that sets it is judged
     if formula.placement == "reward" or what.gradient == "score":
         return _BIASED_REWARDS.get(what.estimator, "")
-    if what.estimator in ("reversed-k3", "unknown"):
-        return ""
     row = row_of(formula, what)
+    if what.estimator in ("reversed-k3", "unknown"):
+        return "KLA103" if what.estimator == "unknown" and row.verdict == "no-regularisation" else ""
     if row.verdict in _RIGHT:
         return "" if what.level == "sequence" and row.verdict == "unbiased" else "KLA106"
     if what.estimator == "k1" and what.gradient == "pathwise":

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from klaudit.code.evaluation.classification import Classification
 from klaudit.code.result import Formula
-from klaudit.theory import FORWARD, REVERSE, Row, cut, look_up, look_up_variant
+from klaudit.model import Verdict
+from klaudit.theory import FORWARD, REVERSE, Row, ScoreWeight, cut, look_up, look_up_variant
 
 
 def row_of(formula: Formula, what: Classification) -> Row:
@@ -53,7 +54,24 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
         return Row(what.estimator, "loss", "importance-weighted", None, weight, "neither KL exactly", "biased")
     if what.level == "sequence" and not formula.detached and (of_sequences := _of_sequences(what)) is not None:
         return of_sequences
+    if what.estimator == "unknown" and what.weight is not None and not formula.detached and what.ratio == "none":
+        return _of_weight(what, what.weight)
     return look_up(what.estimator, "loss", "none" if formula.detached else what.gradient)
+
+
+def _of_weight(what: Classification, weight: ScoreWeight) -> Row:
+    """No estimator of the table, but its score weight is known, and that is what decides."""
+    verdict: Verdict = (
+        "no-gradient"
+        if weight.is_zero
+        else "no-regularisation"
+        if weight.is_constant
+        else "unbiased-per-token"
+        if weight.is_unbiased
+        else "biased"
+    )
+    descends = "nothing on-policy" if weight.is_constant else REVERSE if weight.is_unbiased else "neither KL exactly"
+    return Row("unknown", "loss", what.gradient, weight, str(weight), descends, verdict)
 
 
 def _of_sequences(what: Classification) -> Row | None:

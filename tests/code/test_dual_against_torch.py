@@ -26,7 +26,7 @@ def _calls(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
             "torch.abs({})", "-({})", "({}).neg()", "({}).detach()", "torch.clamp({}, min=-1.5, max=2)", "({}).clamp(-1, 1)",
             "torch.clip({}, -2.0, 0.75)", "({}).clamp_min(-0.5)", "({}).clamp_max(0.5)", "torch.sigmoid({})", "F.logsigmoid({})",
             "F.softplus({})", "torch.tanh({})", "({}).float()", "({}).double()", "torch.log1p(torch.exp({}))", "({}) / 3", "torch.relu({})",
-            "(({}) ** 2 + 0.1).log()", "(({}) ** 2 + 0.1).sqrt()", "({}).sign()", "torch.reciprocal(({}) ** 2 + 1)",
+            "torch.cosh(({}).clamp(-2, 2))", "(({}) ** 2 + 0.1).log()", "(({}) ** 2 + 0.1).sqrt()", "({}).sign()", "torch.reciprocal(({}) ** 2 + 1)",
         ]
     )  # fmt: skip
     binary = st.sampled_from(
@@ -34,7 +34,9 @@ def _calls(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
             "({}) + ({})", "({}) - ({})", "({}) * ({})", "torch.sub({}, {})", "({}).mul({})", "torch.maximum({}, {})",
             "torch.minimum({}, {})",
             "torch.where(new_logp - ref_logp > ({}), {}, -1.0 * new_logp)", "({}).add({}, alpha=0.5)", "torch.lerp({}, {}, 0.25)",
-            "F.kl_div({}, {}, reduction='none', log_target=True)",
+            "F.kl_div({}, {}, reduction='none', log_target=True)", "F.smooth_l1_loss({}, {}, reduction='none')",
+            "F.smooth_l1_loss({}, {}, reduction='none', beta=0.5)", "F.huber_loss({}, {}, reduction='none', delta=0.75)",
+            "torch.einsum('i,i->i', new_logp * ({}), {})",
         ]
     )  # fmt: skip
     return st.one_of(

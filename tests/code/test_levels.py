@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from klaudit.code.judge import setups
@@ -201,3 +203,58 @@ def test_a_mean_over_the_vocabulary_divides_by_its_size() -> None:
     assert (term.coefficient, "vocabulary" in term.facts[0]) == (None, True)
     (term,) = _setup(code.format(reduced=".sum(-1).mean()")).terms
     assert (term.coefficient, term.facts) == (0.1, ())
+
+
+# --- what is no estimator but has a known weight ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kl", "weight", "verdict"),
+    [
+        ("(-d).exp().detach() - 1 + d", "1", "no-regularisation"),
+        ("torch.exp(-d).detach() * d", "exp(-d)", "biased"),
+        ("d.detach() * d + torch.exp(-d).detach()", "d", "unbiased-per-token"),
+        ("F.smooth_l1_loss(logp, ref_logp, reduction='none')", "d where -1 < d < 1, sign(d) elsewhere", "biased"),
+        ("F.smooth_l1_loss(logp, ref_logp)", "d where -1 < d < 1, sign(d) elsewhere", "biased"),
+        ("nn.SmoothL1Loss()(logp, ref_logp)", "d where -1 < d < 1, sign(d) elsewhere", "biased"),
+        ("F.huber_loss(logp, ref_logp, delta=0.5)", "d where -0.5 < d < 0.5, 0.5*sign(d) elsewhere", "biased"),
+        ("F.huber_loss(logp, ref_logp, 'none', 2.0)", "d where -2 < d < 2, 2*sign(d) elsewhere", "biased"),
+        ("F.mse_loss(logp, ref_logp) / 2", "d", "unbiased-per-token"),
+    ],
+)
+def test_the_weight_decides(kl: str, weight: str, verdict: str) -> None:
+    code = LOSS.replace("import torch\n", "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n")
+    (term,) = _setup(code.format(d="logp - ref_logp", kl=f"({kl})")).terms
+    assert (term.score_weight, term.verdict) == (weight, verdict)
+
+
+def test_log_cosh_is_seen() -> None:
+    formula = only(LOSS.format(d="logp - ref_logp", kl="torch.log(torch.cosh(d))"))
+    assert formula.what.samples[0][2] == pytest.approx(math.tanh(formula.what.samples[0][0]))
+
+
+@pytest.mark.parametrize(
+    ("kl", "expected"),
+    [
+        ("(log_p.exp().detach() * (log_p - log_q)).sum(-1)", ("full", "none", "no-gradient")),
+        (
+            "(log_p.exp().detach() * (torch.exp(log_q - log_p) - 1 + log_p - log_q)).sum(-1)",
+            ("unknown", "pathwise", "biased"),
+        ),
+        ("(log_p.exp() * (log_p - log_q)).sum(-1)", ("full", "pathwise", "unbiased-per-token")),
+        ("torch.einsum('btv,btv->bt', log_p.exp(), log_p - log_q)", ("full", "pathwise", "unbiased-per-token")),
+        ("torch.einsum('...v,...v', log_p.exp(), log_p - log_q)", None),
+    ],
+)
+def test_sums_over_the_vocabulary(kl: str, expected: tuple[str, str, str] | None) -> None:
+    code = f"""
+    import torch
+
+    def compute_loss(pg_loss, logits, ref_logits, beta):
+        log_p, log_q = logits.log_softmax(-1), ref_logits.log_softmax(-1)
+        kl = {kl}
+        return pg_loss + beta * kl.mean()
+    """
+    seen = [(term.estimator, term.gradient, term.verdict) for setup in setups(result_of(code)) for term in setup.terms]
+    assert seen == ([expected] if expected else seen)
+    assert expected or all(verdict == "unknown" for _, _, verdict in seen)

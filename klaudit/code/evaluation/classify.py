@@ -116,9 +116,10 @@ def _of_tokens(node: Node, assignment: Assignment) -> Classification | None:
 
 def _is_alike(one: Classification, other: Classification) -> bool:
     """Whatever number a knob inside the formula is, it is the same estimator in the same amount."""
-    return (one.estimator, one.gradient, one.scale, one.ratio, one.probability_weighted) == (
-        *(other.estimator, other.gradient, other.scale, other.ratio, other.probability_weighted),
-    )
+    return all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("estimator", "gradient", "scale", "ratio", "probability_weighted")
+    ) and (one.estimator != "unknown" or one.weight == other.weight)
 
 
 def _with_knobs_at(knob: float, node: Node, assignment: Assignment) -> Classification | None:

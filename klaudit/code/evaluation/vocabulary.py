@@ -19,6 +19,9 @@ _POSITIONS = (
 )
 
 
+_NOISE = 1e-9  # of arithmetic: E[grad log pi] is 0 only up to it
+
+
 def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | None:
     """Compared with KL(pi||ref) and KL(ref||pi) of three pairs of distributions, and with their slopes along a direction."""
     parts = taken_parts(node, assignment) or frozenset()
@@ -34,14 +37,24 @@ def classify_vocabulary(node: Node, assignment: Assignment) -> Classification | 
         if fit is None or abs(fit[1]) > 1e-9:
             continue
         unit = [slope / fit[0] for slope in slopes]
-        gradient: Gradient = (
-            "pathwise" if same(unit, [slope for _, slope in exact]) else "none" if not any(unit) else "score"
-        )
+        size = max(abs(slope) for _, slope in exact)
+        silent = all(abs(slope) <= _NOISE * size for slope in unit)
+        gradient: Gradient = "none" if silent else "pathwise" if same(unit, [slope for _, slope in exact]) else "score"
+        if gradient == "score" and (other := _direction_of(unit)) is not None:
+            direction, gradient = other, "pathwise"  # sum of sg(pi) * k3: it descends the other one than its value is
         exact_sum = direction == "pi||ref" and gradient != "score" and not truncated
         name: EstimatorName = "full" if exact_sum else "unknown"
         scale = fit[0] * len(_POSITIONS[0]) if per_entry else fit[0]
         return Classification(name, gradient, scale, direction=direction, truncated=truncated, per_entry=per_entry)
     return Classification("unknown", "pathwise", 1.0)
+
+
+def _direction_of(slopes: Sequence[float]) -> Direction | None:
+    """The divergence whose slopes these are."""
+    for direction, divergence in _DIVERGENCES:
+        if same(slopes, [divergence(position)[1] for position in _POSITIONS]):
+            return direction
+    return None
 
 
 def _is_mean_of_entries(node: Node) -> bool:

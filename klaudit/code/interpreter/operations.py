@@ -5,6 +5,7 @@ An operation gets the tensor it works on, the other arguments, and where it stan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -204,6 +205,31 @@ def _distance(bend: Meaning) -> Meaning:
     return meaning
 
 
+def _huber(bound: tuple[int, str], *, divided: bool) -> Meaning:
+    """0.5 * x**2 up to a bound and linear beyond it, with the slope that it has there; `divided` by the bound."""
+
+    def meaning(given: Given) -> Node:
+        graph, site = given.graph, given.site
+        limit = given.node(*bound) or graph.number(1.0)
+        difference = graph.difference(given.tensor, given.node(0, "target") or given.tensor, site)
+        size = graph.make(Op.ABS, (difference,), site)
+        cut = graph.make(Op.CLAMP, (size, graph.number(-math.inf), limit), site)
+        half = graph.make(Op.MUL, (graph.number(0.5), graph.make(Op.POW, (cut, graph.number(2.0)), site)), site)
+        bent = graph.difference(graph.make(Op.MUL, (cut, size), site), half, site)
+        if divided:
+            bent = graph.make(Op.DIV, (bent, limit), site)
+        reduction = given.text(3 if divided else 1, "reduction") or "mean"
+        return bent if reduction == "none" else graph.make(Op.REDUCE, (bent,), site, reduction)
+
+    return meaning
+
+
+def _cosh(given: Given) -> Node:
+    graph, site = given.graph, given.site
+    grown, shrunk = given.make(Op.EXP), graph.make(Op.EXP, (graph.negative(given.tensor, site),), site)
+    return graph.make(Op.MUL, (graph.number(0.5), graph.make(Op.ADD, (grown, shrunk), site)), site)
+
+
 def _softmaxed(op: Op) -> Meaning:
     def meaning(given: Given) -> Node:
         node = given.make(op)
@@ -327,6 +353,9 @@ OPERATIONS: dict[str, Meaning] = {
     "kl_div": _kl_div,
     "mse_loss": _distance(_powered(2.0)),
     "l1_loss": _distance(_unary(Op.ABS)),
+    "smooth_l1_loss": _huber((4, "beta"), divided=True),
+    "huber_loss": _huber((2, "delta"), divided=False),
+    "cosh": _cosh,
     "lerp": _lerp,
     **dict.fromkeys(("scatter_add_", "scatter_", "scatter", "scatter_add", "index_add_", "index_add", "index_put_"), _scattered),
     **dict.fromkeys(("copy_", "fill_"), _replaced),
