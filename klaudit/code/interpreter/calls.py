@@ -12,9 +12,10 @@ from klaudit.code.conditions import TEXT_METHODS
 from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.contraction import contracted
 from klaudit.code.interpreter.following import Following
+from klaudit.code.interpreter.given import Given
 from klaudit.code.interpreter.layers import LAYERS, layer
 from klaudit.code.interpreter.machine import MAX_ARMS, Frame
-from klaudit.code.interpreter.operations import COPIES_BY_VALUE, OPERATIONS, SAME, Given
+from klaudit.code.interpreter.operations import COPIES_BY_VALUE, OPERATIONS, SAME
 from klaudit.code.interpreter.picking import token_log_probability
 from klaudit.code.interpreter.results import METRIC_CALLS
 from klaudit.code.values import (

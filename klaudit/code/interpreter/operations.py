@@ -5,48 +5,13 @@ An operation gets the tensor it works on, the other arguments, and where it stan
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TypeAlias
-
-from msgspec import Struct
-
 from klaudit.code import names
-from klaudit.code.graph import OVER_VOCABULARY, READ_OUT, Graph, Node, Op, Site
-from klaudit.code.interpreter.picking import ONE_HOT, picked, token_log_probability, without_one_hot
+from klaudit.code.graph import OVER_VOCABULARY, READ_OUT, Node, Op
+from klaudit.code.interpreter.given import Given, Meaning
+from klaudit.code.interpreter.losses import classified, cross_entropy, distance, huber, kl_div, likelihood
+from klaudit.code.interpreter.picking import ONE_HOT, picked, without_one_hot
 from klaudit.code.roles import FOREIGN
-from klaudit.code.values import Arguments, Literal, Path, Value
-
-
-class Given(Struct):
-    """One application of an operation: the tensor it works on, the rest of the arguments as given and as tensors."""
-
-    graph: Graph
-    tensor: Node
-    arguments: Arguments
-    as_node: Callable[[Value | None], Node]
-    site: Site
-
-    def node(self, index: int, *names: str) -> Node | None:
-        value = self.arguments.get(index, *names)
-        return None if value is None or value == Literal(None) else self.as_node(value)
-
-    def make(self, op: Op, *others: Node, text: str = "", axis: int | None = None) -> Node:
-        return self.graph.make(op, (self.tensor, *others), self.site, text, axis)
-
-    def text(self, index: int, *names: str) -> str:
-        value = self.arguments.get(index, *names)
-        return value.value if isinstance(value, Literal) and isinstance(value.value, str) else ""
-
-    def axis(self, index: int) -> int | None:
-        """The axis of a reduction; None where it goes over all."""
-        node = self.arguments.get(index, "dim", "axis")
-        if isinstance(node, Node) and node.op is Op.NUMBER and node.number is not None:
-            return int(node.number)
-        return None if node is None or node == Literal(None) else 1  # an axis that is not known is not the vocabulary's
-
-
-Meaning: TypeAlias = Callable[[Given], Node]
+from klaudit.code.values import Literal, Path, Value
 
 
 def _unary(op: Op) -> Meaning:
@@ -174,56 +139,6 @@ def _are_top_entries(index: Value | None) -> bool:
     return isinstance(index, Node) and index.op is Op.TOPK
 
 
-def _cross_entropy(given: Given) -> Node:
-    """Of logits: minus the log-probability of the labels."""
-    if not given.tensor.vocabulary:
-        return given.make(Op.OPAQUE, text="loss")
-    return given.graph.negative(token_log_probability(given.graph, given.tensor, given.site), given.site)
-
-
-def _likelihood(given: Given) -> Node:
-    """Of log-probabilities over the vocabulary: minus that of the labels; of logits as they are, nothing of the kind."""
-    if not given.tensor.vocabulary:
-        return given.make(Op.OPAQUE, text="loss")
-    return given.graph.negative(picked(given.graph, given.tensor, given.site), given.site)
-
-
-def _classified(given: Given) -> Node:
-    """A loss that asks how well a value tells two classes apart: of a log-ratio, that of a reward model and no penalty."""
-    return given.make(Op.OPAQUE, text="loss")
-
-
-def _distance(bend: Meaning) -> Meaning:
-    """A loss that is a function of a difference; the reduction is mean where none is given."""
-
-    def meaning(given: Given) -> Node:
-        difference = given.graph.difference(given.tensor, given.node(0, "target") or given.tensor, given.site)
-        bent = bend(Given(given.graph, difference, Arguments([], {}), given.as_node, given.site))
-        reduction = given.text(3, "reduction") or "mean"
-        return bent if reduction == "none" else given.graph.make(Op.REDUCE, (bent,), given.site, reduction)
-
-    return meaning
-
-
-def _huber(bound: tuple[int, str], *, divided: bool) -> Meaning:
-    """0.5 * x**2 up to a bound and linear beyond it, with the slope that it has there; `divided` by the bound."""
-
-    def meaning(given: Given) -> Node:
-        graph, site = given.graph, given.site
-        limit = given.node(*bound) or graph.number(1.0)
-        difference = graph.difference(given.tensor, given.node(0, "target") or given.tensor, site)
-        size = graph.make(Op.ABS, (difference,), site)
-        cut = graph.make(Op.CLAMP, (size, graph.number(-math.inf), limit), site)
-        half = graph.make(Op.MUL, (graph.number(0.5), graph.make(Op.POW, (cut, graph.number(2.0)), site)), site)
-        bent = graph.difference(graph.make(Op.MUL, (cut, size), site), half, site)
-        if divided:
-            bent = graph.make(Op.DIV, (bent, limit), site)
-        reduction = given.text(3 if divided else 1, "reduction") or "mean"
-        return bent if reduction == "none" else graph.make(Op.REDUCE, (bent,), site, reduction)
-
-    return meaning
-
-
 def _cosh(given: Given) -> Node:
     graph, site = given.graph, given.site
     grown, shrunk = given.make(Op.EXP), graph.make(Op.EXP, (graph.negative(given.tensor, site),), site)
@@ -241,20 +156,6 @@ def _softmaxed(op: Op) -> Meaning:
 
 def _logsumexp(given: Given) -> Node:
     return given.make(Op.LOGSUMEXP, axis=given.axis(0))
-
-
-def _kl_div(given: Given) -> Node:
-    """torch.nn.functional.kl_div(input, target): target * (log target - input); the reduction is mean where none is given."""
-    target = given.node(0, "target")
-    if target is None:
-        return given.make(Op.OPAQUE, text="kl_div")
-    value = given.arguments.keywords.get("log_target")
-    log_target = isinstance(value, Literal) and value.value is True
-    node = given.make(Op.KLDIV, target, text="log_target" if log_target else "")
-    reduction = given.text(3, "reduction") or "mean"
-    if reduction == "none":
-        return node
-    return given.graph.make(Op.REDUCE, (node,), given.site, "mean" if reduction == "mean" else "sum")
 
 
 def _scattered(given: Given) -> Node:
@@ -347,14 +248,14 @@ OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(("log_softmax",), _softmaxed(Op.LOGSOFTMAX)),
     "logsumexp": _logsumexp,
     "one_hot": _one_hot,
-    **dict.fromkeys(("cross_entropy", "softmax_cross_entropy_with_integer_labels"), _cross_entropy),
-    "nll_loss": _likelihood,
-    **dict.fromkeys(("binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss"), _classified),
-    "kl_div": _kl_div,
-    "mse_loss": _distance(_powered(2.0)),
-    "l1_loss": _distance(_unary(Op.ABS)),
-    "smooth_l1_loss": _huber((4, "beta"), divided=True),
-    "huber_loss": _huber((2, "delta"), divided=False),
+    **dict.fromkeys(("cross_entropy", "softmax_cross_entropy_with_integer_labels"), cross_entropy),
+    "nll_loss": likelihood,
+    **dict.fromkeys(("binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss"), classified),
+    "kl_div": kl_div,
+    "mse_loss": distance(_powered(2.0)),
+    "l1_loss": distance(_unary(Op.ABS)),
+    "smooth_l1_loss": huber((4, "beta"), divided=True),
+    "huber_loss": huber((2, "delta"), divided=False),
     "cosh": _cosh,
     "lerp": _lerp,
     **dict.fromkeys(("scatter_add_", "scatter_", "scatter", "scatter_add", "index_add_", "index_add", "index_put_"), _scattered),
