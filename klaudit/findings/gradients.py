@@ -18,7 +18,8 @@ from klaudit.findings.wording import (
     sum_is_unbiased,
 )
 from klaudit.frameworks.resolution import Resolution, TermState
-from klaudit.model import Placement, Span, Term
+from klaudit.frameworks.rules import GradientCase
+from klaudit.model import Placement, Severity, Span, Term
 
 
 def wrong_terms(
@@ -40,8 +41,15 @@ def wrong_terms(
                 f"{describe(state)}: {gradient_sentence(state)}{also}",
                 related=evidence(state),
                 fix=proposal(resolution),
+                severity=_severity(resolution, state),
                 key=key(resolution, state.rule.id),
             )
+
+
+def _severity(resolution: Resolution, state: TermState) -> Severity | None:
+    """What the rules say of a form of the framework's own; None leaves it to the catalogue."""
+    case, known, _ = resolution.first(state.rule.gradient)
+    return case.severity if isinstance(case, GradientCase) and case.biased and known else None
 
 
 def is_turned(state: TermState) -> bool:

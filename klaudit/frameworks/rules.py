@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from packaging.version import Version
 
 from klaudit.frameworks.versions import EVERY_VERSION, VersionRange
-from klaudit.model import EstimatorName, Gradient, Placement
+from klaudit.model import EstimatorName, Gradient, Placement, Severity
 
 # A Value as YAML gives it: never Unknown.  Not spelt as a recursive type, which msgspec could not decode.
 Plain: TypeAlias = None | bool | int | float | str | list[Any] | dict[str, Any]
@@ -90,10 +90,14 @@ class Vocabulary(Struct, frozen=True):
 
 
 class GradientCase(Case, frozen=True):
-    """How gradient reaches the estimator.  `biased` overrules the table: the score weight of a form that is known biased, but in no row."""
+    """How gradient reaches the estimator.  `biased` overrules the table: the score weight of a form that is known biased, but in no row.
+
+    `severity` is that of its finding, where the catalogue's is too mild or too harsh for such a form.
+    """
 
     gradient: Gradient = "pathwise"
     biased: str = ""
+    severity: Severity | None = None
 
 
 class GroupStd(Case, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import check_prefilter
 import pytest
 
-from klaudit.code.screen import Screened
+from klaudit.code.analyse import _Analysis
 from klaudit.scanner import Scanner
 from tests.fixture_cases import FOLDER
 
@@ -28,7 +28,9 @@ def test_what_is_lost_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: p
 def test_what_only_the_prefilter_finds_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("klaudit.code.analyse.everything", lambda module: Screened((), (), (), ()))
+    screened = _Analysis._screened
+    monkeypatch.setattr(_Analysis, "_screened", lambda self: screened(self) if self.prefilter else None)
+    monkeypatch.setattr(_Analysis, "_everything_else", lambda self: None)
     assert check_prefilter.main([INPUT]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(": + " in line and "KLA303" in line for line in lines)
