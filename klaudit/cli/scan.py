@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 from msgspec.structs import replace
 
@@ -118,13 +120,14 @@ def command(
         if is_diff:
             ctx.exit(show(session))
         mend(session)
+    deadline = None if given.timeout is None else time.monotonic() + given.timeout
     report = session.scan()
     with ends_after(given.timeout):
         if not _WITH_EDITS.isdisjoint((plan.stdout, *(name for name, _ in plan.files))):
             from klaudit.fixes.codemods.attach import with_fixes
             from klaudit.tree import Tree
 
-            report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)))
+            report = with_fixes(report, Tree(session.targets.root, dict(session.targets.overlay)), deadline)
         if with_edits:
             from klaudit.cli.fix import attach
 
