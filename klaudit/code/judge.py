@@ -15,7 +15,7 @@ from klaudit.code.result import CodeResult, Formula
 from klaudit.code.rows import row_of
 from klaudit.code.screen import is_test
 from klaudit.code.setups import setups
-from klaudit.code.wording import NORMALISED, described, evidence, shown, weights
+from klaudit.code.wording import NORMALISED, described, evidence, has_no_direction, shown, weights
 from klaudit.findings import catalogue
 from klaudit.model import Confidence, Finding, Fix, Severity, Span, Verdict
 from klaudit.theory import FORWARD, REVERSE
@@ -133,11 +133,20 @@ def _sign_and_direction(formula: Formula) -> Iterator[Finding]:
         yield _finding("KLA302", formula, where, f"{described(formula, variant)}: {weights(formula, variant.what)}")
     if turned_round:
         return  # swapped arguments turn k3 round and the sign of k1: one mistake
-    wrong = [variant for variant in formula.in_force if formula.has_wrong_sign(variant.what)]
+    wrong = [
+        variant
+        for variant in formula.in_force
+        if formula.has_wrong_sign(variant.what) and not has_no_direction(formula, variant.what)
+    ]
     if wrong:
         verb = "subtracted from" if formula.placement == "loss" else "added to"
+        if formula.has_negative_knobs:
+            verb = "given a negative coefficient in"
+        away = {row_of(formula, variant.what).descends for variant in wrong} & {FORWARD, REVERSE}
+        ascends = f", which ascends {away.pop()}" if len(away) == len(wrong) == 1 else ""
         where = formula.joined or formula.span
-        yield _finding("KLA301", formula, where, f"{described(formula, *wrong)} is {verb} the {formula.placement}")
+        message = f"{described(formula, *wrong)} is {verb} the {formula.placement}{ascends}"
+        yield _finding("KLA301", formula, where, message)
 
 
 def _flow(formula: Formula) -> Iterator[Finding]:

@@ -137,15 +137,30 @@ class Formula(Struct, frozen=True):
             value = value / knob.number if knob.inverse else value * knob.number
         return value
 
+    @property
+    def has_negative_knobs(self) -> bool:
+        """The numbers that are known of its coefficient by name make it negative (`BETA = -0.1`)."""
+        return sum(knob.number is not None and knob.number < 0 for knob in self.knobs) % 2 == 1
+
     def sign(self, what: Classification) -> int:
         """+1 where a variant is added to the sink, -1 where it is subtracted."""
-        return 1 if self.factor * what.scale > 0 else -1
+        return -self._written_sign(what) if self.has_negative_knobs else self._written_sign(what)
 
     def has_wrong_sign(self, what: Classification) -> bool:
         """It drives the policy away from the reference.  A reward that is nothing but the penalty may be turned later."""
+        return self._leads_away(what, self.sign(what))
+
+    def is_turned(self, what: Classification) -> bool:
+        """The same for a positive coefficient, whatever its default is: what code does to the number that a launch gives it."""
+        return self._leads_away(what, self._written_sign(what))
+
+    def _written_sign(self, what: Classification) -> int:
+        return 1 if self.factor * what.scale > 0 else -1
+
+    def _leads_away(self, what: Classification, sign: int) -> bool:
         if self.through_unknown or (what.estimator == "unknown" and not what.direction):
             return False
-        return self.sign(what) < 0 if self.placement == "loss" else self.sign(what) > 0 and not self.standalone
+        return sign < 0 if self.placement == "loss" else sign > 0 and not self.standalone
 
 
 class CodeResult(Struct, frozen=True):

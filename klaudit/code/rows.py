@@ -42,6 +42,9 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
         return averaged
     if formula.placement == "reward" or what.gradient == "score":
         plain = look_up(what.estimator, "reward", "score")
+        if formula.attached and plain.verdict == "unbiased":
+            both = f"{plain.weight_text}, and what flows through log pi besides"
+            return replace(plain, weight=None, weight_text=both, descends="what is not known", verdict="unknown")
         if formula.group_std is not None and plain.verdict == "unbiased":
             row = look_up_variant(what.estimator, "reward", "group-std")
             return row if not formula.group_std else replace(plain, verdict="unknown")

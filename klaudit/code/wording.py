@@ -44,12 +44,13 @@ def estimator(what: Classification) -> str:
 
 
 def amount(formula: Formula, what: Classification) -> str:
-    """The coefficient by name and number, without its sign: `beta / n = 0.01`."""
+    """The coefficient by name and number, `beta / n = 0.01`; without the sign with which it is added."""
     knobs = " ".join(_knob(knob) for knob in formula.knobs)
     if what.per_entry:
         return f"{knobs or '1'} / size of the vocabulary"
     coefficient = formula.coefficient(what)
-    number = "" if coefficient is None or (abs(coefficient) == 1 and not knobs) else f"{abs(coefficient):.6g}"
+    size = None if coefficient is None else -abs(coefficient) if formula.has_negative_knobs else abs(coefficient)
+    number = "" if size is None or (size == 1 and not knobs) else f"{size:.6g}"
     return f"{knobs} = {number}" if knobs and number else knobs or number
 
 
@@ -69,12 +70,24 @@ def weights(formula: Formula, what: Classification) -> str:
         return "its value changes with log pi at the same d, so averaging it over samples counts the probability twice"
     row = row_of(formula, what)
     if row.verdict == "unknown":
-        weight = "not a function of d alone" if what.weight is None else str(what.weight)
+        unnamed = "none of the known forms" if what.is_of_d else "not a function of d alone"
+        weight = row.weight_text if row.weight is not None else unnamed if what.weight is None else str(what.weight)
         return f"score weight w(d) = {weight}; {REVERSE} has w(d) = d"
-    text = f"score weight w(d) = {row.weight_text}, descends {row.descends}"
+    if not formula.has_wrong_sign(what):
+        text = f"score weight w(d) = {row.weight_text}, descends {row.descends}"
+    elif has_no_direction(formula, what):
+        text = f"subtracted, its score weight is w(d) = -1, which descends nothing on-policy; off-policy {OF_ROLLOUT}"
+    else:
+        text = f"with its sign turned right, score weight w(d) = {row.weight_text}, descends {row.descends}"
     return text if row.descends == REVERSE else f"{text}; {REVERSE} has w(d) = d"
 
 
+def has_no_direction(formula: Formula, what: Classification) -> bool:
+    """k1 in the loss, which regularises nothing with either sign."""
+    return formula.placement == "loss" and row_of(formula, what).verdict == "no-regularisation"
+
+
+OF_ROLLOUT = "KL(pi_old||pi)"
 NORMALISED = (
     "divided by the standard deviation of its group: where the task reward of a group is constant the advantage is the z-score of the"
     " penalty alone, and the coefficient has no effect"

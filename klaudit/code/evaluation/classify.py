@@ -199,7 +199,8 @@ def _of_value(
         gradient = _gradient(name, d, unit, has_weight=has_weight)
         if gradient is not None:
             return Classification(name, gradient, scale, shift, weight(d, unit))
-    return Classification("unknown", "pathwise" if any(slopes) else "none", 1.0, 0.0, weight(d, slopes))
+    gradient = "pathwise" if any(slopes) else "none"
+    return Classification("unknown", gradient, 1.0, 0.0, weight(d, slopes), is_of_d=True)
 
 
 def _gradient(name: EstimatorName, d: Sequence[float], slopes: Sequence[float], *, has_weight: bool) -> Gradient | None:

@@ -44,12 +44,14 @@ def addends(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node, 
 
 
 def _joined(passage: Passage, site: Site | None) -> Passage:
-    """Below a sum with others: what is not known above it scales them all."""
+    """Below a sum with others: what is not known above it scales them all, and so does what the whole loss is divided by."""
+    divisors = passage.divisors if passage.beside_others else ()
     return replace(
         passage,
         beside_others=True,
         beside_gradient=False,
         joined_at=site,
+        divisors=divisors,
         averages=(),
         unknown_factors=(),
         unknown_divisors=(),

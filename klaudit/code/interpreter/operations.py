@@ -191,6 +191,24 @@ def _counted(given: Given) -> Node:
     return given.graph.mask
 
 
+_COMPARISONS = {
+    "==": ("eq", "equal"), "!=": ("ne", "not_equal"), ">": ("gt", "greater"), ">=": ("ge", "greater_equal"),
+    "<": ("lt", "less"), "<=": ("le", "less_equal"),
+}  # fmt: skip
+
+
+def _compared(text: str) -> Meaning:
+    """A comparison element by element; of tensors of which nothing is known a mask."""
+
+    def compared(given: Given) -> Node:
+        other = given.node(0, "other", "y", "x2") or given.graph.number(0.0)
+        if not (given.tensor.roles and other.is_pure) or (given.tensor.roles | other.roles) & FOREIGN:
+            return given.graph.mask
+        return given.graph.make(Op.COMPARE, (given.tensor, other), given.site, text=text)
+
+    return compared
+
+
 def _spread(given: Given) -> Node:
     return given.make(Op.OPAQUE, text="std", axis=given.axis(0))
 
@@ -264,6 +282,8 @@ OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(("zeros_like", "zeros", "empty_like", "empty", "new_zeros", "new_empty"), _number(0.0)),
     **dict.fromkeys(("ones_like", "ones", "new_ones"), _number(1.0)),
     **dict.fromkeys(("size", "numel", "dim", "count_nonzero", "argmax", "argmin", "isfinite", "isnan"), _counted),
+    **{name: _compared(sign) for sign, both in _COMPARISONS.items() for name in both},
+    **dict.fromkeys(("logical_and", "logical_or", "logical_not", "logical_xor", "isin", "isclose"), _counted),
     **dict.fromkeys(("any", "all", "bool", "long", "int"), _counted),
     "topk": lambda given: given.make(Op.TOPK) if given.tensor.vocabulary else given.tensor,
 }  # fmt: skip

@@ -18,6 +18,8 @@ _REVEALS = frozenset({"KLA101", "KLA103", "KLA105", "KLA106", "KLA102", "KLA104"
 
 def turn_sign(code: Code, formula: Formula) -> Iterator[Proposal]:
     """Raises CannotMendError with the reason."""
+    if formula.has_negative_knobs:
+        raise CannotMendError("it is the number of its coefficient that is negative, which may be meant")
     joined = code.at(formula.joined)
     if joined is None:
         raise CannotMendError(f"the penalty does not join the {formula.placement} in a sum of this file")
