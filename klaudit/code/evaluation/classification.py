@@ -42,11 +42,11 @@ class Classification(Struct, frozen=True):
     vocabulary, whose `direction` is given).  `gradient` says how it acts in a loss and `weight` is dk/dlog pi there per unit of scale,
     None where the theory's basis does not hold it.  `ratio`: a weight pi/pi_old in the formula, and whether gradient flows through it.
     `truncated`: that sum is over some entries only.  `probability_weighted`: the value scales with pi itself, as p * (log p - log q)
-    does.  `is_of_d`: an unknown form is a function of d alone.  `only_where`: the range of d outside which a clamp changes it, where that
-    ends near the reference; `slope_elsewhere` (per unit of scale) and `value_elsewhere` are what it is there, empty for 0 and for constants.  `weight_is_clipped`: the weight pi/pi_old stops at
-    bounds.  `per_entry`: a sum over the vocabulary divided by its size, which `scale` leaves out.  `level`: whose d that is, a token's or
-    that of a whole sequence, the sum of its tokens'.  `why_unknown`: why the estimator is not known, where that has a reason of its own.
-    `samples` are (d, value, slope).
+    does.  `is_of_d`: an unknown form is a function of d alone.  `only_where`: the range of d outside which a clamp changes it, where
+    that ends near the reference; `slope_elsewhere` (per unit of scale) and `value_elsewhere` are what it is there, empty for 0 and for
+    constants.  `weight_is_clipped`: the weight pi/pi_old stops at bounds.  `per_entry`: a sum over the vocabulary divided by its size,
+    which `scale` leaves out.  `level`: whose d that is, a token's or that of a whole sequence, the sum of its tokens'.  `why_unknown`:
+    why the estimator is not known, where that has a reason of its own.  `samples` are (d, value, slope).
     """
 
     estimator: EstimatorName
