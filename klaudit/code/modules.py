@@ -129,6 +129,7 @@ class Program:
         self._load = load
         self._by_path: dict[str, Module | None] = {}
         self.modules: list[Module] = []
+        self._calls: dict[int, dict[str, list[ast.Call]]] = {}
         self.main = self._add(source)
 
     def _add(self, source: Source) -> Module:
@@ -205,6 +206,15 @@ class Program:
                 return self.method(holder, symbol) or dotted
         return dotted
 
+    def calls(self, module: Module, name: str) -> list[ast.Call]:
+        """The calls of a module that spell a function's name, or a class's, as the last part of what they call."""
+        text = f"{name}(".encode("utf-8", "surrogatepass")
+        if module.source.data.count(text) <= module.source.data.count(b"def " + text):
+            return []
+        if module.index not in self._calls:
+            self._calls[module.index] = _calls_by_name(module.syntax)
+        return self._calls[module.index].get(name, [])
+
     def home_of(self, assigned: ast.expr, name: str, module: Module) -> tuple[str, Module]:
         """The name that a top-level expression is given, and the module it stands in; those given where it is nowhere."""
         for home in self.modules:
@@ -237,6 +247,15 @@ class Program:
                 ):
                     return found
         return None
+
+
+def _calls_by_name(tree: ast.Module) -> dict[str, list[ast.Call]]:
+    found: dict[str, list[ast.Call]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            found.setdefault(name, []).append(node)
+    return found
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

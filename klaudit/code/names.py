@@ -147,6 +147,12 @@ def is_bare_reference(identifier: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
+def is_result_of_reference(identifier: str) -> bool:
+    """`ref_out`, `reference_outputs`: what the reference gave, all of it."""
+    return _has(identifier, _BARE_REFERENCE) and holder(identifier) == REFERENCE
+
+
+@lru_cache(maxsize=8192)
 def names_model_of(identifier: str) -> int | None:
     """Whose model a callee or argument is (`self.ref_model`, `reference_policy`), None where it is no model."""
     last = identifier.rsplit(".", 1)[-1]
@@ -154,6 +160,17 @@ def names_model_of(identifier: str) -> int | None:
     if (_MODEL.isdisjoint(found) and not is_bare_reference(last)) or is_log_probability(last):
         return None
     return holder(last)
+
+
+def is_model(identifier: str) -> bool:
+    """It is called a model, and not something of one (`ref_model`, `policy`, but not `model_inputs`)."""
+    found = [word for word in words(identifier) if not word.isdigit()]
+    return bool(found) and found[-1] in _MODEL and not is_log_probability(identifier)
+
+
+def is_of_the_start(identifier: str) -> bool:
+    """`model_0`, `pi0`."""
+    return words(identifier)[-1:] == ("0",)
 
 
 def are_parameters(identifier: str) -> bool:

@@ -16,7 +16,7 @@ from klaudit.code.interpreter.members import Members
 from klaudit.code.interpreter.picking import is_index_of_tokens, picked
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
 from klaudit.code.registries import entries_of
-from klaudit.code.roles import REFERENCE
+from klaudit.code.roles import POLICY, REFERENCE
 from klaudit.code.values import (
     Alternatives,
     ClassObject,
@@ -199,7 +199,7 @@ class Access(Members):
             found = self.attribute_of_self(frame.info.inside, name, owner)
             if found is not None:
                 return found
-        if text.partition(".")[0] in LIBRARIES:
+        if text.partition(".")[0] in LIBRARIES and "(...)" not in owner.text:
             return Operation(text)
         return self.from_mailbox(_part_of(owner, text, name), name)
 
@@ -295,6 +295,19 @@ class Access(Members):
         text = f"{rest.text}['{key}']"
         return self.heap[text] if text in self.heap else self.from_mailbox(_part_of(rest, text, key), key)
 
+    def part_named(self, name: str, value: Value, written: ast.AST | None) -> Value:
+        """The value; a part of one batch that went through both models (`ref_logps = both[n:]`) is the reference's."""
+        while isinstance(written, ast.Call) and isinstance(written.func, ast.Attribute):
+            written = written.func.value
+        is_part = isinstance(written, ast.Subscript) and isinstance(written.slice, ast.Slice)
+        if not is_part or not names.is_log_probability(name) or names.holder(name) != REFERENCE:
+            return value
+        if isinstance(value, Path) and value.model in (None, POLICY):
+            return Path(f"{value.text} as {name}", name, REFERENCE, f"named {name}", value.detached)
+        if isinstance(value, Node) and value.roles == POLICY:
+            return self.graph.atom(REFERENCE, name, f"named {name}", value.site)
+        return value
+
     def element(self, value: Value) -> Value:
         """What iterating over a value gives."""
         if isinstance(value, Sequence):
@@ -314,7 +327,13 @@ def _part_of(owner: Path, text: str, name: str) -> Path:
     """An attribute or item of something from outside: made by who made the whole, unless its name says that it is the reference's."""
     if names.is_log_probability(name) and names.holder(name) == REFERENCE:
         return Path(text, name, None, "", owner.detached)
+    if owner.model is None and names.is_result_of_reference(owner.name) and _is_output(name):
+        return Path(text, name, REFERENCE, f"of {owner.text}", owner.detached)
     return Path(text, name, owner.model, owner.reason, owner.detached)
+
+
+def _is_output(name: str) -> bool:
+    return names.is_logits(name) or (names.is_log_probability(name) and names.holder(name) == POLICY)
 
 
 def _is_cut(piece: ast.Slice) -> bool:

@@ -14,10 +14,10 @@ from klaudit.code.interpreter.contraction import contracted
 from klaudit.code.interpreter.following import Following
 from klaudit.code.interpreter.given import Given
 from klaudit.code.interpreter.layers import LAYERS, layer
-from klaudit.code.interpreter.machine import MAX_ARMS, Frame
-from klaudit.code.interpreter.operations import COPIES_BY_VALUE, OPERATIONS, SAME
+from klaudit.code.interpreter.machine import MAX_ARMS, Frame, is_tensor
+from klaudit.code.interpreter.operations import COPIES_BY_VALUE, DETACHING, OPERATIONS, SAME
 from klaudit.code.interpreter.picking import token_log_probability
-from klaudit.code.interpreter.results import METRIC_CALLS
+from klaudit.code.interpreter.results import METRIC_CALLS, spelled
 from klaudit.code.values import (
     Alternatives,
     Arguments,
@@ -45,6 +45,7 @@ _WRAPPERS = frozenset({"vmap", "pmap", "jit", "filter_jit", "compile", "remat", 
 _OF_LOGITS = frozenset({"log_softmax", "softmax", "logsumexp"})
 _FUNCTIONS = Closure | Imported | Path
 _OF_PROCESSES = frozenset({"gather", "gather_for_metrics"})  # with one argument: of a launcher, not of a tensor
+_MODES = frozenset({"eval", "train"})  # of a model, which gives itself
 _DISTRIBUTIONS = frozenset({"Categorical", "OneHotCategorical"})
 
 
@@ -92,11 +93,12 @@ class Calls(Following):
             return derived
         if name in _OF_PROCESSES and len(arguments.positional) == 1:
             return self.unfollowed(callee.text, callee, arguments, syntax, frame)
-        if name in SAME:
+        if name in SAME or name in _MODES:
             return owner  # a batch that is moved or cut is still a batch
         if name in OPERATIONS and names.names_model_of(owner.name) is None:
             return self._meaning(name, owner, arguments, syntax, frame)
-        return self.unfollowed(callee.text, callee, arguments, syntax, frame)
+        result = self.unfollowed(callee.text, callee, arguments, syntax, frame)
+        return self.as_namesake_makes(name, result, frame)
 
     def arguments(self, syntax: ast.Call, frame: Frame) -> Arguments:
         positional: list[Value] = []
@@ -149,7 +151,7 @@ class Calls(Following):
                     if arm != Literal(None)
                 ]
             )
-        return self.unfollowed(ast.unparse(syntax.func), callee, arguments, syntax, frame)
+        return self.unfollowed(spelled(callee, syntax), callee, arguments, syntax, frame)
 
     # --- operations --------------------------------------------------------------------------------------------------------------
 
@@ -197,8 +199,11 @@ class Calls(Following):
             first = arguments.get(0, "input", "x", "a", "self", "tensors", "tensor", "condition")
             arguments = Arguments(arguments.positional[1:], arguments.keywords, syntax)
             receiver = first if first is not None else Literal(None)
-        if name in _OF_LOGITS and isinstance(receiver, Path) and receiver.model is not None:
-            receiver = replace(receiver, name="logits")  # what a model gives, whatever it is called
+        if isinstance(receiver, Path) and receiver.model is not None:
+            if name in _OF_LOGITS and not names.is_logits(receiver.name):
+                receiver = replace(receiver, name="logits")  # what a model gives, whatever it is called
+            elif (name in SAME or name in DETACHING) and not is_tensor(receiver):
+                return receiver if name in SAME else self.without_gradient(receiver)
         tensor = self.as_node(receiver, site)
         result = OPERATIONS[name](Given(self.graph, tensor, arguments, self.as_node, site))
         if name == "item":

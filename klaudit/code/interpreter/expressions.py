@@ -194,6 +194,7 @@ class Expressions(Branching):
         inner = Frame(
             frame.module, frame.info, dict(frame.names), frame.enclosing, frame.receiver, frame.called_under, frame.path,
             without_gradient=frame.without_gradient, adapter_off=frame.adapter_off,
+            adapter_switched=frame.adapter_switched,
         )  # fmt: skip
         for generator in generators:
             self.assign(generator.target, self.element(self.evaluate(generator.iter, inner)), inner)

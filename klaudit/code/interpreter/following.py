@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from klaudit.code import names
 from klaudit.code.graph import Node
 from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.makers import gradient_is_off, made_by
 from klaudit.code.interpreter.members import is_property, is_static
 from klaudit.code.interpreter.results import Results, nodes_in, parameters_given
 from klaudit.code.modules import FunctionInfo
@@ -124,7 +125,7 @@ class Following(Results):
     def closure(self, callee: Closure, arguments: Arguments, syntax: ast.Call, frame: Frame) -> Value:
         info = callee.info
         if not self._is_worth_running(callee, arguments) or self._is_changed_by_decorator(info):
-            return self.unfollowed(info.qualified, callee.receiver, arguments, syntax, frame)
+            return self.as_made(info, self.unfollowed(info.qualified, callee.receiver, arguments, syntax, frame))
         if info.syntax in self.running or len(self.running) >= MAX_CALL_DEPTH:
             return self.unfollowed(info.qualified, callee.receiver, arguments, syntax, frame)
         self.called.add(info.syntax)
@@ -132,6 +133,7 @@ class Following(Results):
         inner = Frame(
             info.module, info, self._bound(callee, arguments), callee.enclosing, callee.receiver, (*frame.called_under, *frame.path),
             without_gradient=frame.without_gradient + gradient_is_off(info), adapter_off=frame.adapter_off,
+            adapter_switched=frame.adapter_switched,
         )  # fmt: skip
         self.running.append(info.syntax)
         self.calls_out.append(self.site(syntax, frame))
@@ -146,6 +148,22 @@ class Following(Results):
             if node.bears_kl:
                 self.graph.bind(node, "", self.site(syntax, frame))
         return result
+
+    def as_made(self, info: FunctionInfo, value: Value) -> Value:
+        """What a helper that is known by its name gives: without gradient, or with the sign that it returns it with."""
+        if not names.is_log_probability(info.name) or names.speaks_of_kl(info.name):
+            return self.without_gradient(value) if gradient_is_off(info) else value
+        made = made_by(info)
+        if made.detached:
+            value = self.without_gradient(value)
+        return self.graph.negative(self.as_node(value)) if made.negated else value
+
+    def as_namesake_makes(self, name: str, value: Value, frame: Frame) -> Value:
+        """The result of a method of something from outside, where one class of the file has a method of that name."""
+        if not names.is_log_probability(name):
+            return value
+        found = [info.methods[name] for info in frame.module.classes.values() if name in info.methods]
+        return self.as_made(found[0], value) if len(found) == 1 else value
 
     def _is_changed_by_decorator(self, info: FunctionInfo) -> bool:
         """A decorator of the tree calculates with what the function gives: then its own body does not say what it is."""
@@ -194,6 +212,7 @@ class Following(Results):
         if (
             (matters and not names.is_aggregation(callee.name))
             or names.speaks_of_kl(callee.name)
+            or (names.is_log_probability(callee.name) and not frame.without_gradient)  # which may lose the gradient
             or _is_loss_class(callee.name)
         ):
             found = self.resolved(callee)
@@ -223,16 +242,6 @@ def _holds_log_probability(value: Value) -> bool:
     if isinstance(value, Path):
         return names.is_log_probability(value.name)
     return isinstance(value, Node) and bool(value.roles & (POLICY | OLD | REFERENCE))
-
-
-def gradient_is_off(info: FunctionInfo) -> int:
-    """1 for a function decorated to run without gradient."""
-    decorators = getattr(info.syntax, "decorator_list", [])
-    return int(any(is_no_gradient(ast.unparse(node)) for node in decorators))
-
-
-def is_no_gradient(text: str) -> bool:
-    return "no_grad" in text or "inference_mode" in text or text.replace(" ", "").endswith("set_grad_enabled(False)")
 
 
 def _is_loss_class(name: str) -> bool:

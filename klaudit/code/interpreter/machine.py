@@ -53,6 +53,7 @@ class Frame(Struct):
     returns: list[tuple[Condition, Value, Site]] = field(default_factory=list)
     without_gradient: int = 0
     adapter_off: int = 0
+    adapter_switched: bool = False  # by a call, until another turns it back
 
 
 class Machine:
@@ -67,7 +68,7 @@ class Machine:
         self.called: set[ast.AST] = set()
         self.defaults: dict[str, Constant] = {}  # of parameters and attributes, by path
         self.mailbox = mailbox if mailbox is not None else {}
-        self._atoms: dict[tuple[str, str, bool], Node] = {}
+        self._atoms: dict[tuple[str, str, int | None, bool], Node] = {}
         self.steps = 0
         self._most_steps = most_steps
         self._nesting = 0
@@ -111,7 +112,7 @@ class Machine:
         return self.graph.atom(FOREIGN, "an object", "not a tensor that is known here")
 
     def _atom(self, path: Path, site: Site | None) -> Node:
-        key = (path.text, path.name, path.detached)
+        key = (path.text, path.name, path.model, path.detached)
         if key not in self._atoms:
             self._atoms[key] = self._new_atom(path, site)
         return self._atoms[key]
@@ -134,7 +135,7 @@ class Machine:
             return graph.make(Op.TOPK, (atom if vocabulary else graph.make(Op.LOGSOFTMAX, (atom,), site),), site)
         if names.is_bare_reference(name):
             return graph.atom(REFERENCE, path.text, path.reason or f"named {name}", site, live=False)
-        if isinstance(path.default, Node) and path.default.op is Op.NUMBER:
+        if isinstance(path.default, Node) and path.default.op in (Op.NUMBER, Op.SCALAR):
             return graph.scalar(path.text, path.default.number, site)
         if names.is_coefficient(path.text) or names.is_coefficient(name):
             return graph.scalar(path.text, None, site)
@@ -164,6 +165,8 @@ class Machine:
             says_enough = names.is_log_probability(value.name) and value.model is None and "(...)" not in value.text
             if (informative and not says_enough) or value.name == "":
                 value = replace(value, name=name, reason=value.reason or f"named {name}")
+            if is_model_made_here(name, value):
+                value = self.model_kept(name, value)
             role = names.parameters_of(name)  # a copy of the policy's parameters may be kept for the reference
             if role is not None:
                 value = replace(value, name=name, model=role, reason=f"computed with {name}")
@@ -173,6 +176,16 @@ class Machine:
                 self.graph.bind(value, name, site)
                 self.note_name(name, value, frame, site)
         return value
+
+    def model_kept(self, name: str, made: Path) -> Path:
+        """A model that a call gave, under its own name; a copy of the policy that is kept beside it may be the reference."""
+        role: int | None = names.holder(name)
+        reason = f"named {name}"
+        if made.name == "deepcopy" and role == POLICY and names.is_of_the_start(name):
+            role, reason = REFERENCE, f"{name} is a copy of the policy"
+        elif role == POLICY:
+            role, reason = made.model, made.reason
+        return Path(name, name, role, reason, made.detached)
 
     def _settled_node(self, name: str, node: Node, site: Site) -> Node:
         if not names.is_log_probability(name) or node.bears_kl:
@@ -277,3 +290,19 @@ class Machine:
 
 def _arms(value: Value) -> list[tuple[Condition, Value]]:
     return list(value.arms) if isinstance(value, Alternatives) else [(ALWAYS, value)]
+
+
+def is_tensor(value: Path) -> bool:
+    """It is named like one that is known here."""
+    return names.is_logits(value.name) or names.is_log_probability(value.name)
+
+
+def is_model_made_here(name: str, value: Path) -> bool:
+    """The result of a call that is given the name of a model, or is a copy of one."""
+    if "(...)" not in value.text or is_tensor(value):
+        return False
+    is_copy = value.name == "deepcopy" and value.model is not None
+    makes_model = (
+        value.name in ("deepcopy", "from_pretrained") or value.name[:1].isupper() or names.is_model(value.name)
+    )
+    return is_copy or names.is_model(name) or (makes_model and names.is_bare_reference(name))

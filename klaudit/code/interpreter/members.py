@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from msgspec.structs import replace
+
 from klaudit.code import names
+from klaudit.code.callers import Passed, passed
 from klaudit.code.graph import Node
-from klaudit.code.interpreter.machine import Frame, Machine
+from klaudit.code.interpreter.machine import Frame, Machine, is_model_made_here
 from klaudit.code.modules import ClassInfo, FunctionInfo
+from klaudit.code.roles import REFERENCE
 from klaudit.code.values import Closure, Instance, Literal, Mapping, Operation, Path, Value
 
 
@@ -33,7 +37,7 @@ class Members(Machine):
         )
         if not simple:
             return None
-        frame = Frame(init.module, init, self.parameters(init, receiver), receiver=None)
+        frame = Frame(init.module, init, self.parameters_as_called(init, receiver), receiver=None)
         result = self.evaluate(value, frame)
         if isinstance(result, Path):  # the attribute's own path says more to the reader than what it was copied from
             kept = Path(
@@ -41,6 +45,8 @@ class Members(Machine):
                 result.name if names.is_log_probability(result.name) else name,
                 default=result.default,
             )
+            if is_model_made_here(name, result) and (made := self.model_kept(name, result)).model == REFERENCE:
+                kept = replace(kept, model=made.model, reason=made.reason)
             self.note_default(kept)
             return kept
         if isinstance(result, Node) and result.is_scalar:
@@ -87,6 +93,25 @@ class Members(Machine):
         if info.owner is not None and positional and receiver is not None:
             bound[positional[0].arg] = receiver
         return bound
+
+    def parameters_as_called(self, info: FunctionInfo, receiver: Value | None) -> dict[str, Value]:
+        """Parameters of a function that is run without a call: callers in its file beat the defaults."""
+        bound = self.parameters(info, receiver)
+        for name, value in bound.items():
+            if isinstance(value, Path) and value.default is not None and value.default != Literal(None):
+                bound[name] = replace(value, default=self._as_passed(value, name, info))
+        return bound
+
+    def _as_passed(self, parameter: Path, name: str, info: FunctionInfo) -> Value | None:
+        """What callers pass where they agree on it; an unknown number where that is open, and the default would say that it is off."""
+        given = passed(self.program, info, name)
+        if given is Passed.DEFAULT:
+            return parameter.default
+        if isinstance(given, ast.expr):
+            return self.evaluate(given, Frame(info.module, None, {}))
+        if isinstance(parameter.default, Node):
+            return parameter.default if parameter.default.number else self.graph.scalar(parameter.text)
+        return parameter.default
 
 
 def decorators(info: FunctionInfo) -> list[ast.expr]:

@@ -224,9 +224,11 @@ SAME = names.vocabulary(
     """
 )
 
+DETACHING = frozenset({"detach", "detach_", "stop_gradient"})
+
 OPERATIONS: dict[str, Meaning] = {
     **dict.fromkeys(SAME, _same),
-    **dict.fromkeys(("detach", "detach_", "stop_gradient"), _detached),
+    **dict.fromkeys(DETACHING, _detached),
     **dict.fromkeys(("item", "tolist", "numpy", "asnumpy"), _read_out),
     **dict.fromkeys(("exp", "exp_"), _unary(Op.EXP)),
     **dict.fromkeys(("expm1", "expm1_"), _unary(Op.EXPM1)),

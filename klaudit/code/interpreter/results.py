@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from klaudit.code import names
 from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.expressions import Expressions
-from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.machine import Frame, is_tensor
 from klaudit.code.interpreter.picking import token_log_probability
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.code.values import Alternatives, Arguments, Literal, Mapping, Path, Sequence, Value
@@ -58,12 +58,13 @@ class Results(Expressions):
     ) -> Value:
         """An object from outside, with whose model made it where the call shows that."""
         logits = [node for node in nodes if node.vocabulary and node.roles]
+        logits += [self.as_node(value, site) for value in arguments.all() if _are_logits(value)]
         if names.is_log_probability(name) and len(logits) == 1:
             if arguments.keywords.get("gather") == Literal(False):
                 return self.graph.make(Op.LOGSOFTMAX, logits, site)
             return token_log_probability(self.graph, logits[0], site)
         model, reason = self._maker(dotted, callee, arguments)
-        if frame.adapter_off and (model is None or model == POLICY):
+        if (frame.adapter_off or frame.adapter_switched) and (model is None or model == POLICY):
             model, reason = REFERENCE, "computed with the adapter switched off"
         text = f"{dotted}(...)@{getattr(site.syntax, 'lineno', 0)}:{getattr(site.syntax, 'col_offset', 0)}"
         return Path(text, name, model, reason, detached=frame.without_gradient > 0)
@@ -74,10 +75,11 @@ class Results(Expressions):
         role, text = parameters_given(arguments)  # one network serves several models
         if role is not None and role != POLICY:
             return role, f"computed by {dotted} with {text}"
-        owner = callee.text.rpartition(".")[0] if isinstance(callee, Path) else ""
+        itself = callee.text if isinstance(callee, Path) else ""  # as whoever passed it calls it
         texts = (
             dotted,
-            owner,
+            itself,
+            itself.rpartition(".")[0],
             *(value.text for value in arguments.all() if isinstance(value, Path)),
         )
         for maker in texts:
@@ -86,6 +88,8 @@ class Results(Expressions):
                 return holder, f"computed by {maker}"
         if isinstance(callee, Path) and callee.model is not None:
             return callee.model, callee.reason
+        if (kept := next(filter(_is_kept_reference, arguments.all()), None)) is not None and isinstance(kept, Path):
+            return REFERENCE, f"computed by {kept.text}: {kept.reason}"
         for maker in texts:
             if names.names_model_of(maker) is not None:
                 return POLICY, f"computed by {maker}"
@@ -131,11 +135,28 @@ def _axis(name: str, arguments: Arguments) -> int | None:
     return None if number is None else int(number)
 
 
+def spelled(callee: Value, syntax: ast.Call) -> str:
+    """What is called, as whoever passed it on names it."""
+    if isinstance(callee, Path) and all(part.isidentifier() for part in callee.text.split(".")):
+        return callee.text
+    return ast.unparse(syntax.func)
+
+
 def _is_log_probability(value: Value) -> bool:
     """Something from outside that is named like one, on some branch."""
     if isinstance(value, Alternatives):
         return any(_is_log_probability(arm) for _, arm in value.arms)
     return isinstance(value, Path) and names.is_log_probability(value.name)
+
+
+def _is_kept_reference(value: Value) -> bool:
+    """A model, not a tensor, that is known to be the reference, whatever it is called."""
+    is_model = isinstance(value, Path) and "(...)" not in value.text and not is_tensor(value)
+    return is_model and isinstance(value, Path) and value.model == REFERENCE
+
+
+def _are_logits(value: Value) -> bool:
+    return isinstance(value, Path) and names.is_logits(value.name)
 
 
 def parameters_given(arguments: Arguments) -> tuple[int | None, str]:

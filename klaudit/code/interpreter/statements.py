@@ -8,9 +8,10 @@ from collections.abc import Callable
 from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, NEVER, Condition, Truth, both, either, negated
 from klaudit.code.graph import Node
+from klaudit.code.interpreter.adapters import is_switched_by, switch
 from klaudit.code.interpreter.calls import Calls
-from klaudit.code.interpreter.following import gradient_is_off, is_no_gradient
 from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.makers import gradient_is_off, is_no_gradient
 from klaudit.code.modules import FunctionInfo, class_info, imported_names
 from klaudit.code.values import Alternatives, ClassObject, Closure, Literal, Mapping, Path, Sequence, Value
 
@@ -26,7 +27,7 @@ class Interpreter(Calls):
         """Run a function with its parameters unknown.  Raises BudgetError."""
         if receiver is None and info.owner is not None:
             receiver = Path("self", "self")
-        parameters = self.parameters(info, receiver)
+        parameters = self.parameters_as_called(info, receiver)
         for value in parameters.values():
             if isinstance(value, Path):
                 self.note_default(value)
@@ -124,6 +125,10 @@ class Interpreter(Calls):
         value = self.evaluate(syntax, frame)
         if isinstance(syntax, ast.Call) and isinstance(syntax.func, ast.Attribute):
             method = syntax.func.attr
+            if "adapter" in method:
+                chosen = self.evaluate(syntax.args[0], frame) if syntax.args else None
+                switched = switch(method, chosen)
+                frame.adapter_switched = frame.adapter_switched if switched is None else switched
             if method.endswith("_") and not method.endswith("__") and isinstance(value, Node):
                 self._store_in_place(syntax.func.value, value, frame)
 
@@ -159,6 +164,7 @@ class Interpreter(Calls):
         """Give a value to a target; `written` is the expression it comes from."""
         site = self.site(written or target, frame)
         if isinstance(target, ast.Name):
+            value = self.part_named(target.id, value, written)
             frame.names[target.id] = self.settled(target.id, value, frame, site)
         elif isinstance(target, ast.Tuple | ast.List):
             self._unpack(target, value, frame, written)
@@ -182,7 +188,8 @@ class Interpreter(Calls):
                 item = Path(f"{value.text}[{at}]", name, value.model, value.reason, value.detached)
             else:
                 item = value if isinstance(value, Node | Alternatives) else Path(f"<item {at}>", "")
-            self.assign(part, item, frame, written)
+            each = isinstance(written, ast.Tuple) and len(written.elts) == len(target.elts)
+            self.assign(part, item, frame, written.elts[at] if each and isinstance(written, ast.Tuple) else written)
 
     def _assign_item(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
         owner = self.evaluate(target.value, frame)
@@ -289,7 +296,7 @@ class Interpreter(Calls):
         for item in statement.items:
             text = ast.unparse(item.context_expr)
             off += is_no_gradient(text)
-            adapter += _switches_adapter(text)
+            adapter += is_switched_by(text)
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, self.evaluate(item.context_expr, frame), frame)
         frame.without_gradient += off
@@ -317,11 +324,6 @@ class _Chained(dict[str, Value]):
 
     def __getitem__(self, name: str) -> Value:
         return self._inner[name] if name in self._inner else self._outer[name]
-
-
-def _switches_adapter(text: str) -> bool:
-    words = names.words(text)
-    return ("adapter" in words and ("disable" in words or "use" in words)) or ("null" in words and "ref" in words)
 
 
 def _place_of_log_probability(maker: str) -> int | None:
