@@ -54,6 +54,8 @@ class Calls(Following):
 
     def call(self, syntax: ast.Call, frame: Frame) -> Value:
         if isinstance(syntax.func, ast.Name) and syntax.func.id in _BUILTINS and syntax.func.id not in frame.names:
+            if syntax.func.id == "sum" and (terms := self.each(syntax.args, frame)) is not None:
+                return self._sum(Sequence(terms), self.site(syntax, frame))
             return self._builtin(syntax.func.id, self.arguments(syntax, frame), syntax, frame)
         if (
             isinstance(syntax.func, ast.Call)

@@ -10,7 +10,7 @@ from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, NEVER, negated
 from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.branching import COMPARISONS, Branching
-from klaudit.code.interpreter.machine import Frame
+from klaudit.code.interpreter.machine import MAX_ARMS, Frame
 from klaudit.code.interpreter.picking import token_log_probability
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.roles import FOREIGN, POLICY, REFERENCE
@@ -176,6 +176,42 @@ class Expressions(Branching):
         assert isinstance(syntax, ast.ListComp | ast.GeneratorExp | ast.SetComp)
         inner = self._inside_comprehension(syntax.generators, frame)
         return Sequence([self.evaluate(syntax.elt, inner)], grows=True)
+
+    def each(self, arguments: list[ast.expr], frame: Frame) -> list[Value] | None:
+        """`weights[key] * value for key, value in losses.items()` one by one; None where not all that it goes over is written out."""
+        syntax = arguments[0] if len(arguments) == 1 else None
+        if not isinstance(syntax, ast.GeneratorExp | ast.ListComp):
+            return None
+        if len(syntax.generators) > 1 or syntax.generators[0].ifs:
+            return None
+        source = syntax.generators[0].iter
+        items = self._entries_of(source, frame) if isinstance(source, ast.Call) else self._written_out(source, frame)
+        if items is None or not 1 < len(items) <= MAX_ARMS:
+            return None
+        found: list[Value] = []
+        for item in items:
+            inner = self._inside_comprehension([], frame)
+            self.assign(syntax.generators[0].target, item, inner)
+            found.append(self.evaluate(syntax.elt, inner))
+        return found
+
+    def _entries_of(self, syntax: ast.Call, frame: Frame) -> list[Value] | None:
+        """What `table.items()`, `.values()` or `.keys()` goes over."""
+        function = syntax.func
+        if not isinstance(function, ast.Attribute) or function.attr not in ("items", "values", "keys") or syntax.args:
+            return None
+        table = self.evaluate(function.value, frame)
+        if not isinstance(table, Mapping) or table.rest is not None:
+            return None
+        if function.attr == "items":
+            return [Sequence([Literal(key), value]) for key, value in table.entries.items()]
+        return list(table.entries.values()) if function.attr == "values" else [Literal(key) for key in table.entries]
+
+    def _written_out(self, syntax: ast.expr, frame: Frame) -> list[Value] | None:
+        if not isinstance(syntax, ast.Name | ast.Tuple | ast.List):
+            return None
+        value = self.evaluate(syntax, frame)
+        return value.items if isinstance(value, Sequence) and not value.grows else None
 
     def _dict_comprehension(self, syntax: ast.expr, frame: Frame) -> Value:
         assert isinstance(syntax, ast.DictComp)
