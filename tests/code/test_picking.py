@@ -122,3 +122,30 @@ def test_an_index_of_positions_leaves_the_vocabulary(index: str) -> None:
         return pg_loss + beta * (log_p.exp() * (log_p - log_q)).sum(-1).mean()
     """
     assert told(only(code)) == ("loss", "full", "pathwise", 1)
+
+
+SORTED = [
+    ("top, idx = log_p.sort(-1, descending=True)\n    top, idx = top[..., :k], idx[..., :k]", True),
+    ("idx = torch.argsort(log_p, dim=-1, descending=True)[:, :, :100]\n    top = log_p.gather(-1, idx)", True),
+    ("idx = torch.sort(log_p, descending=True).indices[..., :50]\n    top = log_p.gather(-1, idx)", True),
+    ("idx = jnp.argsort(log_p, axis=-1)[..., -20:]\n    top = jnp.take_along_axis(log_p, idx, axis=-1)", True),
+    ("top, idx = log_p.topk(k, dim=-1)", True),
+    ("top, idx = log_p.sort(-1, descending=True)", False),
+    ("idx = log_p.argsort(-1)\n    top = log_p.gather(-1, idx)", False),
+]
+
+
+@pytest.mark.parametrize(("ordered", "is_cut"), SORTED)
+def test_the_likeliest_entries_of_what_was_sorted(ordered: str, is_cut: bool) -> None:
+    code = f"""
+import torch
+import jax.numpy as jnp
+
+def compute_loss(pg_loss, logits, ref_logits, beta, k):
+    log_p, log_q = logits.log_softmax(-1), ref_logits.log_softmax(-1)
+    {ordered}
+    kl = (top.exp() * (top - log_q.gather(-1, idx))).sum(-1)
+    return pg_loss + beta * kl.mean()
+"""
+    formula = only(code)
+    assert (formula.what.direction, formula.what.truncated) == ("pi||ref", is_cut)

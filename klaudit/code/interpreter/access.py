@@ -13,7 +13,7 @@ from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.layers import LAYERS
 from klaudit.code.interpreter.machine import MAX_ARMS, Frame
 from klaudit.code.interpreter.members import Members
-from klaudit.code.interpreter.picking import is_index_of_tokens, picked
+from klaudit.code.interpreter.picking import is_cut_of_sorted, is_index_of_tokens, picked
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
 from klaudit.code.registries import entries_of
 from klaudit.code.roles import POLICY, REFERENCE
@@ -253,7 +253,9 @@ class Access(Members):
     def _item_of_node(self, owner: Node, key: Value, frame: Frame, syntax: ast.expr) -> Value:
         if owner.vocabulary and isinstance(syntax, ast.Subscript) and is_index_of_tokens(syntax.slice, owner):
             return picked(self.graph, owner, self.site(syntax, frame))
-        if owner.op is Op.STACK:
+        if owner.vocabulary and isinstance(syntax, ast.Subscript) and is_cut_of_sorted(syntax.slice, owner):
+            return self.graph.make(Op.TOPK, (owner,), self.site(syntax, frame))
+        if owner.op is Op.STACK and len(owner.args) > 1:
             if (
                 isinstance(key, Node)
                 and key.op is Op.NUMBER

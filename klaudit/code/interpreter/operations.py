@@ -9,7 +9,7 @@ from klaudit.code import names
 from klaudit.code.graph import OVER_VOCABULARY, READ_OUT, Node, Op
 from klaudit.code.interpreter.given import Given, Meaning
 from klaudit.code.interpreter.losses import classified, cross_entropy, distance, huber, kl_div, likelihood
-from klaudit.code.interpreter.picking import ONE_HOT, picked, without_one_hot
+from klaudit.code.interpreter.picking import ONE_HOT, SORTED, picked, without_one_hot
 from klaudit.code.roles import FOREIGN
 from klaudit.code.values import Literal, Path, Value
 
@@ -129,6 +129,8 @@ def _gathered(given: Given) -> Node:
     index = given.arguments.get(1, "index", "indices")
     if tensor.vocabulary and _are_top_entries(index):
         return given.make(Op.TOPK)
+    if isinstance(index, Node) and index.text == SORTED:
+        return tensor  # every entry, in another order
     return picked(given.graph, tensor, given.site)
 
 
@@ -179,6 +181,11 @@ def _one_hot(given: Given) -> Node:
     return given.graph.scalar(ONE_HOT, None, given.site)
 
 
+def _sorted(given: Given) -> Node:
+    """Values and indices alike: what is cut off its end leaves the likeliest entries."""
+    return given.make(Op.STACK, text=SORTED) if given.tensor.vocabulary else given.tensor
+
+
 def _stacked(given: Given) -> Node:
     return given.tensor  # a sequence was already made one node
 
@@ -218,7 +225,7 @@ SAME = names.vocabulary(
     float double half bfloat16 to type type_as astype cuda cpu contiguous clone copy view view_as reshape squeeze
     squeeze_ unsqueeze unsqueeze_ expand expand_as expand_dims repeat repeat_interleave flatten unflatten ravel
     transpose permute swapaxes movedim t flip fliplr roll requires_grad_ masked_fill masked_fill_ masked_select
-    nan_to_num nan_to_num_ index_select index_fill narrow cumsum logcumsumexp tril triu pad sort chunk split unbind
+    nan_to_num nan_to_num_ index_select index_fill narrow cumsum logcumsumexp tril triu pad chunk split unbind
     tensor_split block_until_ready asarray as_tensor atleast_1d wait full_tensor to_local redistribute to_dense
     broadcast_to array gather_for_metrics pin_memory select take device_put
     """
@@ -287,6 +294,7 @@ OPERATIONS: dict[str, Meaning] = {
     **{name: _compared(sign) for sign, both in _COMPARISONS.items() for name in both},
     **dict.fromkeys(("logical_and", "logical_or", "logical_not", "logical_xor", "isin", "isclose"), _counted),
     **dict.fromkeys(("any", "all", "bool", "long", "int"), _counted),
+    **dict.fromkeys(("sort", "argsort"), _sorted),
     "topk": lambda given: given.make(Op.TOPK) if given.tensor.vocabulary else given.tensor,
 }  # fmt: skip
 

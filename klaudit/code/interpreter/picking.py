@@ -9,6 +9,7 @@ from klaudit.code.graph import Graph, Node, Op, Site, reachable
 
 SAMPLED_TOKENS = "log-probability of the sampled tokens"
 ONE_HOT = "one_hot"  # text of the factor that is 1 at the sampled token and 0 elsewhere
+SORTED = "sorted"  # text of what was ordered along the vocabulary
 MAX_PARTS = 400  # of an expression that is picked from entry by entry
 
 _ENTRYWISE = frozenset(
@@ -89,6 +90,12 @@ def without_one_hot(tensor: Node) -> list[Node] | None:
             factors.append(part)
     others = [part for part in factors if part.text != ONE_HOT]
     return others if 0 < len(others) < len(factors) else None
+
+
+def is_cut_of_sorted(index: ast.expr, owner: Node) -> bool:
+    """`sorted[..., :k]`: the likeliest entries of what was ordered along the vocabulary."""
+    last = index.elts[-1] if isinstance(index, ast.Tuple) and index.elts else index
+    return owner.text == SORTED and isinstance(last, ast.Slice) and (last.upper is not None or last.lower is not None)
 
 
 def is_index_of_tokens(index: ast.expr, owner: Node) -> bool:
