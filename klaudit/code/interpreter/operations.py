@@ -126,10 +126,13 @@ def _reduced(text: str) -> Meaning:
 def _gathered(given: Given) -> Node:
     """Picking the sampled token's entry out of the vocabulary."""
     tensor = given.tensor
-    index = given.arguments.get(1, "index", "indices")
-    if tensor.vocabulary and _are_top_entries(index):
+    given_indices = (
+        given.arguments.get(1, "index", "indices"),
+        given.arguments.get(0),
+    )  # beside the axis, or before it
+    if tensor.vocabulary and any(map(_are_top_entries, given_indices)):
         return given.make(Op.TOPK)
-    if isinstance(index, Node) and index.text == SORTED:
+    if any(isinstance(index, Node) and index.text == SORTED for index in given_indices):
         return tensor  # every entry, in another order
     return picked(given.graph, tensor, given.site)
 
