@@ -587,3 +587,29 @@ def test_a_formula_is_told_of_the_function_that_it_stands_in() -> None:
     """
     for code in (inner + outer, outer + inner, inner + outer + top):
         assert [formula.symbol for formula in used(code)] == ["policy_loss"]
+
+
+@pytest.mark.parametrize("body", ["raise NotImplementedError", "...", "pass", '"""Of a token."""'])
+@pytest.mark.parametrize("name", ["kl_penalty", "penalty", "regulariser"])
+@pytest.mark.parametrize("children", [1, 2])
+def test_a_method_that_is_left_to_subclasses_is_that_of_the_only_one(body: str, name: str, children: int) -> None:
+    code = f"""
+class Base:
+    def {name}(self, logp, ref_logp):
+        {body}
+
+    def compute_loss(self, pg_loss, logp, ref_logp):
+        return pg_loss + self.beta * self.{name}(logp, ref_logp).mean()
+
+class One(Base):
+    def {name}(self, logp, ref_logp):
+        x = ref_logp - logp
+        return x.exp() - x - 1
+"""
+    if children == 1:
+        assert rules_of(code) == ["KLA101"]
+    else:
+        other = (
+            f"class Two(Base):\n    def {name}(self, logp, ref_logp):\n        return (logp - ref_logp).square() / 2\n"
+        )
+        assert rules_of(code + other) == [], "which one, the file does not say"

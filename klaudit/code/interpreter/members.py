@@ -26,6 +26,8 @@ class Members(Machine):
         if method := self.program.method(owner, name):
             if is_property(method):
                 return None
+            if is_left_to_subclasses(method):
+                method = self._only_override(owner, name) or method
             return Closure(method, receiver=None if is_static(method) else receiver)
         written = self.written_in_init(owner, name)
         if written is None:
@@ -52,6 +54,13 @@ class Members(Machine):
         if isinstance(result, Node) and result.is_scalar:
             return self.graph.scalar(f"{receiver.text}.{name}", result.number, result.site)
         return result if isinstance(result, Literal | Instance | Closure | Operation | Mapping) else None
+
+    def _only_override(self, owner: ClassInfo, name: str) -> FunctionInfo | None:
+        """The method that the one subclass in the file defines, where the class itself leaves it open."""
+        subclasses = [
+            each for each in owner.module.classes.values() if owner.name in each.bases and name in each.methods
+        ]
+        return subclasses[0].methods[name] if len(subclasses) == 1 else None
 
     def written_in_init(self, owner: ClassInfo, name: str) -> tuple[ast.expr, FunctionInfo] | None:
         """What `__init__` of a class or of its nearest base that has one assigns to an attribute."""
@@ -128,3 +137,15 @@ def is_property(info: FunctionInfo) -> bool:
 
 def is_static(info: FunctionInfo) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "staticmethod" for node in decorators(info))
+
+
+def is_left_to_subclasses(info: FunctionInfo) -> bool:
+    """Its body does nothing: `raise NotImplementedError`, `...`, `pass`."""
+    if isinstance(info.syntax, ast.Lambda):
+        return False
+    does_nothing = (ast.Raise, ast.Pass)
+    return all(
+        isinstance(statement, does_nothing)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in info.syntax.body
+    )
