@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +15,7 @@ from klaudit.tree import TooLargeError
 # What a byte of a file that passed the prefilter costs, in seconds, by suffix.
 _COST = {".py": 1.3e-6, ".ipynb": 0.4e-6, ".yaml": 0.6e-6, ".yml": 0.6e-6}
 _COST_OF_OTHERS = 0.8e-6
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Sieve:
@@ -56,5 +58,10 @@ class Sieve:
             self.marked.append(path)
         if not self._prefilter or self._scanner.may_matter(path, source.data):
             return True
+        if path.endswith(".py") and source.data.startswith(_UTF_16):
+            if self._scanner.may_matter(path, source.data.replace(b"\0", b"")):
+                why = "not Python: in UTF-16, which Python does not read"
+                self.failures.append(FileResult(path, problems=(Problem(path, 1, why),)))
+            return False
         tree.forget(path)  # most files: their bytes would only fill memory
         return False

@@ -70,6 +70,8 @@ ROWS: list[tuple[str, str | bytes, int | None, str]] = [
     ("b.ipynb", '{"cells": 3, "x": "GRPOConfig"}', None, "not a notebook"),
     ("a.sh", LAUNCH.encode() + b"\0", 1, "NUL"),
     ("b.py", CALL.encode() + b"\0", 1, "null"),
+    ("h.py", b"\xff\xfe" + CALL.encode("utf-16-le"), 1, "UTF-16"),
+    ("i.py", b"\xfe\xff" + CALL.encode("utf-16-be"), 1, "UTF-16"),
     ("b.yaml", KEYS.encode() + b"\0", 4, "control character"),
     ("c.py", CALL.encode() + b"# \xe9", 3, "not UTF-8"),
     ("c.yaml", KEYS.encode() + b"# \xe9", 4, "not UTF-8"),

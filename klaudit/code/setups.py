@@ -134,8 +134,10 @@ def _term(formula: Formula, *, is_chosen: bool) -> Term:
 
 
 def _may_be_off(formula: Formula) -> bool:
-    """It hangs on a condition, or is multiplied by something of which nothing is known."""
-    return bool(formula.condition) or any(knob.is_guess and not knob.inverse for knob in formula.knobs)
+    """It hangs on a condition, or is multiplied by something that may be 0: of which nothing is known, or no number."""
+    return bool(formula.condition) or any(
+        not knob.inverse and (knob.is_guess or knob.number is None) for knob in formula.knobs
+    )
 
 
 def _facts(formula: Formula) -> tuple[str, ...]:

@@ -117,3 +117,12 @@ def test_a_comparison_by_a_function_is_a_mask(mask: str) -> None:
     formula = only(code)
     assert [knob.name for knob in formula.knobs] == ["beta"]
     assert setups(result_of(code))[0].terms[0].active is True
+
+
+@pytest.mark.parametrize(
+    ("coefficient", "active"), [("0.1", True), ("beta", None), ("self.beta", None), ("0.0", False)]
+)
+def test_a_coefficient_of_no_known_number_may_be_zero(coefficient: str, active: bool | None) -> None:
+    code = f"def compute_loss(self, pg, logp, ref_logp, beta, n):\n    return pg + {coefficient} * ({K3}).mean()\n"
+    terms = [term for setup in setups(result_of(code)) for term in setup.terms]
+    assert [term.active for term in terms] == ([] if active is False else [active])

@@ -110,7 +110,7 @@ def test_the_condition_that_it_hangs_on_is_named_and_the_launch_is_judged() -> N
     assert not findings_of(code)
     (setup,) = setups(result_of(code))
     assert "divided by the group's standard deviation when self.args.critic = grpo" in setup.terms[0].facts
-    assert (setup.verdict, setup.terms[0].active, setup.terms[0].normalised_by_group_std) == ("unknown", True, None)
+    assert (setup.verdict, setup.terms[0].active, setup.terms[0].normalised_by_group_std) == ("unknown", None, None)
 
 
 def test_what_both_ways_hang_on_is_kept() -> None:
