@@ -175,3 +175,33 @@ def test_keywords_that_are_handed_on_are_followed(handed: str) -> None:
     formula = only(code, {"losses.py": CALLED})
     assert (formula.placement, formula.what.estimator) == ("loss", "k3")
     assert "kwargs['ref_log_prob']" in {atom.text for atom in formula.atoms}
+
+
+LOGGED = """
+class Trainer:
+    def step(self, batch):
+        logp, ref_logp = batch["logp"], batch["ref_logp"]
+        shaping = -self.beta * (logp - ref_logp)
+        rlhf_reward = batch["scores"] + shaping
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "placement"),
+    [
+        ('self.stats["objective/reward"].append(rlhf_reward.mean().item())', "metric"),
+        ('metrics["reward"] = rlhf_reward.mean()', "metric"),
+        ("if self.verbose:\n            logger.info(rlhf_reward.mean())", "metric"),
+        ("print(rlhf_reward)", "metric"),
+        ("mean = rlhf_reward.mean()\n        self.stats.append(mean)", "metric"),
+        ("mean = rlhf_reward.mean()\n        self.stats.append(mean)\n        return mean", "reward"),
+        ('metrics["reward"] = rlhf_reward.mean()\n        return self.advantages(rlhf_reward)', "reward"),
+        ("self.buffer.add(rlhf_reward)", "reward"),
+        ("returns = rlhf_reward.flip(1).cumsum(1)\n        self.stats.append(returns)", "metric"),
+        ("pass", "reward"),
+    ],
+)
+def test_a_reward_that_is_only_logged_trains_nobody(use: str, placement: str) -> None:
+    found = {formula.placement for formula in result_of(LOGGED.format(use=use)).formulas}
+    assert found == {placement}

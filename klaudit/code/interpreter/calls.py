@@ -17,7 +17,8 @@ from klaudit.code.interpreter.layers import LAYERS, layer
 from klaudit.code.interpreter.machine import MAX_ARMS, Frame, is_tensor
 from klaudit.code.interpreter.operations import COPIES_BY_VALUE, DETACHING, OPERATIONS, SAME
 from klaudit.code.interpreter.picking import token_log_probability
-from klaudit.code.interpreter.results import METRIC_CALLS, spelled
+from klaudit.code.interpreter.reported import METRIC_CALLS
+from klaudit.code.interpreter.results import spelled
 from klaudit.code.values import (
     Alternatives,
     Arguments,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from klaudit.code import names
 from klaudit.code.conditions import ALWAYS, Condition, Constant, both
 from klaudit.code.graph import Graph, Node, Op, Site
+from klaudit.code.interpreter.reported import is_only_reported
 from klaudit.code.modules import FunctionInfo, Module, Program
 from klaudit.code.roles import FOREIGN, OLD, POLICY, REFERENCE
 from klaudit.code.values import Alternatives, Distribution, Literal, Mapping, Path, Sequence, Value
@@ -220,7 +221,8 @@ class Machine:
     def note_name(self, name: str, node: Node, frame: Frame, site: Site) -> None:
         """A value was given a name that says it is a reward or a loss."""
         if names.is_reward(name) and not names.is_metric(name):
-            self.note("reward", node, name, frame, site)
+            reported = node.bears_kl and frame.info is not None and is_only_reported(name, frame.info.syntax)
+            self.note("metric" if reported else "reward", node, name, frame, site)
         elif names.is_loss(name) and not names.is_metric(name):
             self.note("named-loss", node, name, frame, site)
 

@@ -10,12 +10,9 @@ from klaudit.code.graph import Node, Op, Site
 from klaudit.code.interpreter.expressions import Expressions
 from klaudit.code.interpreter.machine import Frame, is_tensor
 from klaudit.code.interpreter.picking import token_log_probability
+from klaudit.code.interpreter.reported import METRIC_CALLS
 from klaudit.code.roles import OLD, POLICY, REFERENCE
 from klaudit.code.values import Alternatives, Arguments, Literal, Mapping, Path, Sequence, Value
-
-METRIC_CALLS = frozenset(
-    {"print", "log", "add_scalar", "record", "scalar", "debug", "info", "warning", "log_metric", "log_dict"}
-)
 
 
 class Results(Expressions):
