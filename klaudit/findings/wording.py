@@ -29,22 +29,25 @@ def loss_place(resolution: Resolution, state: TermState) -> Span:
 
 
 def estimator_place(resolution: Resolution, state: TermState) -> Span:
-    """A choice of estimator: first its setting, or what decides in its stead, words of estimators before flags."""
-    _, known, asked = resolution.first(state.rule.estimator)
-    settings = resolution.launch.trainer.settings
-    deciding = [resolution[name] for name in asked if known and not name.startswith("$")]
-    deciding.sort(key=lambda each: not settings[each.id].vocabulary)
-    return place(resolution, (state.estimator, *deciding, *state.switches, state.coefficient))
+    """A choice of estimator: first its setting, or what decides in its stead."""
+    return place(resolution, (state.estimator, *state.deciding, *state.switches, state.coefficient))
 
 
 def describe(state: TermState) -> str:
     """`k3 in the loss, coefficient 0.001 (use_kl_loss=True, kl_loss_type=low_var_kl by default)`."""
     term = state.term
     amount = "unknown coefficient" if term.coefficient is None else f"coefficient {term.coefficient:g}"
-    given = ", ".join(
-        dict.fromkeys(quote(each) for each in (*state.switches, state.estimator, state.coefficient) if each is not None)
-    )
+    given = ", ".join(dict.fromkeys(map(quote, _parts(state))))
     return f"{term.estimator} in the {term.placement}, {amount}" + (f" ({given})" if given else "")
+
+
+def _parts(state: TermState) -> Iterator[Effective]:
+    """The settings that make a term what it is; each once."""
+    told: set[str] = set()
+    for each in (*state.switches, *state.deciding, state.estimator, state.coefficient):
+        if each is not None and each.id not in told:
+            told.add(each.id)
+            yield each
 
 
 def quote(effective: Effective) -> str:
@@ -87,7 +90,7 @@ def code_sentence(state: TermState) -> str:
 
 def evidence(state: TermState) -> tuple[Evidence, ...]:
     """The settings that decide the term, and the code that reads them where it lies in the tree."""
-    settings = (each.evidence() for each in (*state.switches, state.estimator, state.coefficient) if each is not None)
+    settings = (each.evidence() for each in _parts(state))
     return (*settings, *(each for each in state.term.evidence if each.origin == "code" and each.value is None))
 
 

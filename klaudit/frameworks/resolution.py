@@ -60,6 +60,7 @@ class TermState(Struct, frozen=True):
     ignored: Case | None
     length_averaged: Case | None
     consumed: Consumed | None = None  # what the tree's own code makes of it
+    deciding: tuple[Effective, ...] = ()  # what decides the estimator where its own setting does not
 
     @property
     def is_broken(self) -> bool:

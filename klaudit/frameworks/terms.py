@@ -94,7 +94,7 @@ def term_of(resolution: Resolution, rule: TermRule, stopped: str) -> TermState |
     return TermState(
         rule, term, row, on, switches, estimator, coefficient, word, raises, why,
         group_std if in_group_std else None, ignored if is_ignored else None, averaged if is_averaged else None,
-        consumed,
+        consumed, _deciding(resolution, rule) if estimator is None else (),
     )  # fmt: skip
 
 
@@ -195,6 +195,14 @@ def _estimator(resolution: Resolution, rule: TermRule) -> tuple[Effective | None
                 continue
             return effective, word, word.estimator, word.raises, word.why
     return effective, None, "unknown", vocabulary.otherwise_raises, vocabulary.otherwise_why
+
+
+def _deciding(resolution: Resolution, rule: TermRule) -> tuple[Effective, ...]:
+    """What an estimator that no setting names hangs on, words of estimators before flags."""
+    _, known, asked = resolution.first(rule.estimator)
+    settings = resolution.launch.trainer.settings
+    names = sorted((name for name in asked if not name.startswith("$")), key=lambda name: not settings[name].vocabulary)
+    return tuple(resolution[name] for name in names) if known else ()
 
 
 def _coefficient(resolution: Resolution, rule: TermRule) -> tuple[Effective | None, float | None]:

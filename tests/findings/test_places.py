@@ -50,3 +50,21 @@ def test_where_a_finding_points(
     (tmp_path / name).write_text(text, encoding="utf-8")
     report = scan([str(tmp_path)], Options(jobs=1, framework_versions={framework: version}))
     assert [each.span.line for each in report.findings if each.rule == rule] == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "version", "rule", "named"),
+    [
+        (_SKYRL.format(loss="false", reward="true", flag="use_abs_kl"), "skyrl-train", "0.2.0", "KLA104", "trainer.algorithm.use_abs_kl"),
+        (_RLINF, "rlinf", "0.3.0", "KLA105", "actor.training_backend"),
+        (_RLINF, "rlinf", "0.3.0", "KLA105", "algorithm.kl_penalty_type"),
+    ],
+)  # fmt: skip
+def test_what_decides_the_estimator_is_named(
+    tmp_path: Path, text: str, framework: str, version: str, rule: str, named: str
+) -> None:
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    report = scan([str(tmp_path)], Options(jobs=1, framework_versions={framework: version}))
+    (finding,) = (each for each in report.findings if each.rule == rule)
+    assert f"{named}=" in finding.message
+    assert [each.setting for each in finding.related].count(named) == 1
