@@ -15,6 +15,7 @@ from klaudit.code.interpreter.machine import MAX_ARMS, Frame
 from klaudit.code.interpreter.members import Members
 from klaudit.code.interpreter.picking import is_cut_of_sorted, is_index_of_tokens, picked
 from klaudit.code.modules import ClassInfo, FunctionInfo, Module
+from klaudit.code.options import default_of
 from klaudit.code.registries import entries_of
 from klaudit.code.roles import POLICY, REFERENCE
 from klaudit.code.values import (
@@ -201,7 +202,14 @@ class Access(Members):
                 return found
         if text.partition(".")[0] in LIBRARIES and "(...)" not in owner.text:
             return Operation(text)
-        return self.from_mailbox(_part_of(owner, text, name), name)
+        return self.from_mailbox(self._with_default(_part_of(owner, text, name), owner, name, frame), name)
+
+    def _with_default(self, path: Path, owner: Path, name: str, frame: Frame) -> Path:
+        """A coefficient that the file itself declares: as an option of its command line, or as a field of a class."""
+        if path.default is not None or not names.is_coefficient(path.text):
+            return path
+        number = default_of(self.program, frame.module, frame.info, owner.text, name)
+        return path if number is None else replace(path, default=self.graph.number(number))
 
     def from_mailbox(self, path: Path, key: str) -> Value:
         """What another function stored under this key, where the key says that it is a KL."""

@@ -124,6 +124,8 @@ class Branching(Access):
 
     def _equals(self, left: Value, values: frozenset[Constant], text: str) -> Condition:
         if isinstance(left, Path):
+            if left.text == "__name__" and values == {"__main__"}:
+                return ALWAYS  # a script is read as it is started
             if values == {None} and (names.is_log_probability(left.name) or _MAKES_TENSORS.match(left.text)):
                 return NEVER  # without it there is no penalty to speak of
             return OneOf(left.as_subject, values)
