@@ -191,6 +191,33 @@ def parts_of(condition: Condition) -> frozenset[Condition]:
     return frozenset(condition.conditions) if isinstance(condition, Both) else frozenset({condition})
 
 
+def united(ways: Iterable[Condition]) -> Condition | None:
+    """What all of several conditions share, where one of them holds whenever that does (`a and b`, `a and not b`); else None."""
+    left = {parts_of(way) for way in ways}
+    while len(left) > 1:
+        joined = next(
+            (
+                (one, other)
+                for one in left
+                for other in left
+                if one < other
+                or (len(one - other) == 1 == len(other - one) and _are_opposite(one - other, other - one))
+            ),
+            None,
+        )
+        if joined is None:
+            return None
+        one, other = joined
+        left = (left - {one, other}) | {one & other}
+    (parts,) = left
+    return both(sorted(parts, key=str)) if parts else ALWAYS
+
+
+def _are_opposite(one: frozenset[Condition], other: frozenset[Condition]) -> bool:
+    (first,), (second,) = one, other
+    return first == negated(second)
+
+
 def either(conditions: Iterable[Condition]) -> Condition:
     kept: dict[Condition, None] = {}
     for condition in conditions:

@@ -121,6 +121,8 @@ class Node:
         return f"<{self.op.name} {self.text or self.number or ''} #{self.serial}>"
 
 
+_MOST_FACTORS = 8  # before a sum that is divided by a count
+
 _ARITHMETIC: dict[Op, Callable[..., float]] = {
     Op.NEG: neg,
     Op.ADD: add,
@@ -237,8 +239,13 @@ class Graph:
             return self._folded(op, [arg.number or 0.0 for arg in args])
         return None
 
-    def _divided_by_count(self, node: Node) -> Node:
-        """A sum over tokens by their number is their mean; anything else by a mask or a length stays as it is."""
+    def _divided_by_count(self, node: Node, depth: int = 0) -> Node:
+        """A sum over tokens, whatever it is multiplied by, by their number is their mean; anything else by a mask or a length stays."""
+        if depth < _MOST_FACTORS and (
+            node.op is Op.NEG or (node.op is Op.MUL and any(arg.is_scalar for arg in node.args))
+        ):
+            args = tuple(arg if arg.is_scalar else self._divided_by_count(arg, depth + 1) for arg in node.args)
+            return node if args == node.args else self.make(node.op, args, node.site)
         if node.op is not Op.REDUCE or node.text != "sum" or node.args[0].vocabulary or not node.roles:
             return node
         return self.make(Op.REDUCE, node.args, node.site, "mean", node.axis)

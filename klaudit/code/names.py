@@ -45,7 +45,7 @@ _OF_REFERENCE = vocabulary("ref refs reference sft initial anchor")
 _OF_OLD = vocabulary("old prev previous behavior behaviour")
 _OF_POLICY = _PARAMETERS | vocabulary("policy actor model train trainable trained new current state")
 
-_LOSS = vocabulary("loss losses objective criterion")
+_LOSS = vocabulary("loss losses criterion")  # an objective may be what is maximised
 _REWARD = vocabulary("reward rewards advantage advantages adv advs return returns")
 _SCORE = vocabulary("score scores scored scorer outcome outcomes shape shaped shaper shaping penalized penalised")
 _METRIC = vocabulary(

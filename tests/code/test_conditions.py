@@ -26,6 +26,7 @@ from klaudit.code.conditions import (
     plain,
     subjects,
     told,
+    united,
 )
 
 KIND, ON = Subject("kind"), "on"
@@ -118,3 +119,20 @@ def test_what_contradicts_itself_is_not_told() -> None:
 @given(CONDITIONS, ASSIGNMENTS)
 def test_what_is_told_holds_where_the_condition_does(condition: Condition, assignment: Assignment) -> None:
     assert plain(condition).holds(assignment) == condition.holds(assignment)
+
+
+def test_ways_of_which_one_is_always_taken() -> None:
+    a, b, c = Truth("a"), Truth("b"), Truth("c")
+    assert united([a, negated(a)]) == ALWAYS
+    assert united([both((a, b)), both((a, negated(b)))]) == a
+    assert united([a, both((negated(a), b)), both((negated(a), negated(b)))]) == ALWAYS
+    assert united([a, both((a, b))]) == a
+    assert united([a, b]) is None
+    assert united([a, both((negated(a), b))]) is None
+    assert united([both((a, c)), both((negated(a), c)), c]) == c
+
+
+@given(st.lists(CONDITIONS, min_size=1, max_size=4), ASSIGNMENTS)
+def test_what_ways_are_united_to_holds_when_one_of_them_does(ways: list[Condition], assignment: Assignment) -> None:
+    if (whole := united(ways)) is not None:
+        assert whole.holds(assignment) == either(ways).holds(assignment)

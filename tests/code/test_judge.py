@@ -96,7 +96,14 @@ def test_a_finding_has_its_texts_from_the_catalogue() -> None:
 
 @pytest.mark.parametrize("beta", ["0", "0.0", "-0.0"])
 def test_a_penalty_that_is_off_is_no_finding(beta: str) -> None:
-    assert findings_of(GRPO.replace("0.04", beta)) == ()
+    assert findings_of(GRPO.replace("0.04", beta) + "\ntrainer = Trainer()\n") == ()
+
+
+def test_a_zero_in_a_constructor_that_nobody_is_seen_to_call_may_be_replaced() -> None:
+    code = GRPO.replace("0.04", "0.0")
+    assert "KLA101" in [finding.rule for finding in findings_of(code)]
+    (setup,) = setups(result_of(code))
+    assert (setup.terms[0].coefficient, setup.terms[0].active) == (None, None)
 
 
 CHOICE = """

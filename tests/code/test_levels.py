@@ -28,6 +28,8 @@ MEANS = [
     "torch.mean(logp - ref_logp, dim=1)",
     "((logp - ref_logp) * mask).sum(-1) / mask.sum(-1)",
     "((logp - ref_logp) * mask).sum(1) / mask.sum(1).clamp(min=1)",
+    "-((ref_logp - logp) * mask).sum(1) / mask.sum(1)",
+    "1.0 * ((logp - ref_logp) * mask).sum(1) / mask.sum(1)",
     "masked_mean(logp - ref_logp, mask, dim=-1)",
     "logp.mean(-1) - ref_logp.mean(-1)",
     "jnp.mean(logp - ref_logp)",
@@ -103,6 +105,7 @@ OF_SEQUENCES = [
     "(logp - ref_logp).mean(dim=1)",
     "((logp - ref_logp) * mask).sum(-1) / mask.sum(-1)",
     "((logp - ref_logp) * mask).sum(-1) / mask.sum(-1).clamp(min=1)",
+    "2 * (0.5 * (logp - ref_logp) * mask).sum(-1) / mask.sum(-1)",
     "masked_mean(logp - ref_logp, mask, dim=-1)",
     "logp.mean(-1) - ref_logp.mean(-1)",
 ]

@@ -55,3 +55,35 @@ def test_log_probabilities_an_answers_length_divides(count: str) -> None:
         return pg_loss + beta * (logp - ref_logp).mean()
     """
     assert rules_of(code) == ["KLA103"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "if self.aux_loss:\n            loss = loss + self.model.aux",
+        "if self.kind == 'a':\n            loss = loss * 1.0 + other\n        elif self.kind == 'b':\n            loss = loss + another",
+        "loss = loss + aux if self.aux else loss",
+    ],
+)
+def test_what_else_is_added_to_the_loss_decides_nothing_about_the_penalty(more: str) -> None:
+    code = f"""
+class Actor:
+    def step(self, logp, ref_logp, pg, other, another, aux):
+        loss = pg + 0.1 * (logp - ref_logp).abs().mean()
+        {more}
+        loss.backward()
+"""
+    formula = only(code)
+    assert formula.condition == ""
+
+
+def test_a_branch_that_drops_the_penalty_decides() -> None:
+    code = """
+class Actor:
+    def step(self, logp, ref_logp, pg):
+        loss = pg + 0.1 * (logp - ref_logp).abs().mean()
+        if self.plain:
+            loss = pg
+        loss.backward()
+"""
+    assert only(code).condition == "not self.plain"

@@ -118,3 +118,54 @@ def test_its_sign_is_that_of_the_loss() -> None:
     turned = ONCE.format(sign="").replace("return -(", "return (")
     assert rules_of(turned) == []
     assert len([formula for formula in result_of(turned).formulas if formula.placement in ("loss", "reward")]) == 1
+
+
+TURNED = {
+    "a negated reward": f"def total({GIVEN}, neg_rewards):\n    return neg_rewards + coef * {K1_OLD}\n",
+    "a negated score": f"def total({GIVEN}, scores):\n    neg_score = -scores\n    return neg_score + coef * {K1}\n",
+    "a cost": f"def total_cost({GIVEN}, cost):\n    return cost + coef * {K1_OLD}\n",
+    "an implicit reward": f"def implicit_reward({GIVEN}, score_bias):\n    return coef * {K1} + score_bias\n",
+}
+
+
+@pytest.mark.parametrize("which", TURNED)
+def test_what_is_turned_round_is_nobodys_mistake(which: str) -> None:
+    assert rules_of("import torch\n" + TURNED[which]) == []
+
+
+OBJECTIVES = {
+    "negated by the caller": """
+def policy_objective(logp, old_logp, ref_logp, adv, beta):
+    ratio = torch.exp(logp - old_logp)
+    return (ratio * adv - beta * {kl}).mean()
+
+def step(batch, beta):
+    loss = -policy_objective(batch.logp, batch.old_logp, batch.ref_logp, batch.adv, beta)
+    loss.backward()
+""",
+    "an attribute": """
+class Agent:
+    def step(self, logp, old_logp, ref_logp, adv):
+        ratio = torch.exp(logp - old_logp)
+        self.objective = (ratio * adv - self.beta * {kl}).mean()
+        (-self.objective).backward()
+""",
+}
+
+
+@pytest.mark.parametrize("which", OBJECTIVES)
+def test_an_objective_may_be_maximised(which: str) -> None:
+    code = "import torch\n" + OBJECTIVES[which]
+    assert rules_of(code.replace("{kl}", "(logp - ref_logp) ** 2")) == []
+    assert rules_of(code.replace("{kl}", K3)) == ["KLA101"]
+
+
+@pytest.mark.parametrize("divided", ["/ (-n)", "/ -n", "/ -4", "* -1 / n"])
+def test_a_minus_before_a_divisor_turns_the_loss(divided: str) -> None:
+    code = f"""
+    def loss_fn(logp, ref_logp, pg, beta, n):
+        loss = (pg - beta * (logp - ref_logp) ** 2).sum() {divided}
+        return loss
+    """
+    assert rules_of(code) == []
+    assert rules_of(code.replace("pg - beta", "pg + beta")) == ["KLA301"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from klaudit.code.conditions import ALWAYS, NEVER, Condition, both, can_hold, parts_of
+from klaudit.code.conditions import ALWAYS, NEVER, Condition, both, can_hold, parts_of, united
 from klaudit.code.flow.passage import Passage
 from klaudit.code.flow.sinks import Target
 from klaudit.code.flow.terms import Occurrence, occurrences
@@ -25,6 +25,7 @@ class Placed(Struct, frozen=True):
     attached: bool
     by_group_std: tuple[Condition, ...] = ()  # of the ways that divide it by the spread of its group
     not_by_group_std: tuple[Condition, ...] = ()  # of those that do not
+    ways: tuple[Condition, ...] = ()  # the conditions under which it reaches the place with this coefficient
     is_returned: bool = False  # with a coefficient, by a function that no other of its file calls and whose name does not say what it gives
 
 
@@ -44,7 +45,7 @@ def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Place
             item = _with_ways(_place(occurrence, target, called=called))
             key = (occurrence.node, item.place, occurrence.passage.detached)
             best[key] = _better(item, best.get(key))
-    best = {key: _where_not_divided(item, skipped) for key, item in best.items()}
+    best = {key: _whichever_way(_where_not_divided(item, skipped)) for key, item in best.items()}
     decided = {node for node, place, _ in best if place in ("loss", "reward")}
     rewarded = {node for node, place, _ in best if place == "reward"}
     return [
@@ -54,6 +55,26 @@ def placed(machine: Machine, found: list[Target], *, called: bool) -> list[Place
         and not (place == "loss" and not item.target.certain and node in rewarded)
         and not (place == "loss" and _is_copy(item, best.get((node, place, not detached)), detached=detached))
     ]
+
+
+def _is_same_use(item: Placed, other: Placed) -> bool:
+    """Of the same weight in the same target, on another way."""
+    one, two = item.occurrence.passage, other.occurrence.passage
+    weight = (one.factor, one.coefficients, one.divisors, one.unknown_factors, one.detached)
+    return item.target is other.target and weight == (
+        *(two.factor, two.coefficients, two.divisors, two.unknown_factors, two.detached),
+    )
+
+
+def _whichever_way(item: Placed) -> Placed:
+    """Under what all ways share, where one of them is always taken: what else is added to a loss decides nothing about the penalty."""
+    if len(item.ways) < 2:
+        return item
+    condition = united(item.ways)
+    if condition is None:
+        return item
+    passage = replace(item.occurrence.passage, condition=condition)
+    return replace(item, occurrence=replace(item.occurrence, passage=passage))
 
 
 def _is_copy(item: Placed, other: Placed | None, *, detached: bool) -> bool:
@@ -70,6 +91,7 @@ def _better(item: Placed, other: Placed | None) -> Placed:
     if other is None:
         return item
     chosen = item if _tells_more(item, other) else other
+    chosen = replace(chosen, ways=(*item.ways, *other.ways)[:MAX_WAYS] if _is_same_use(item, other) else chosen.ways)
     if item.occurrence.passage.divided_by_spread or other.occurrence.passage.divided_by_spread:
         passage = replace(chosen.occurrence.passage, divided_by_spread=True)
         chosen = replace(chosen, occurrence=replace(chosen.occurrence, passage=passage))
@@ -119,6 +141,7 @@ def _where_not_divided(item: Placed, intermediate: list[Target]) -> Placed:
 def _with_ways(item: Placed) -> Placed:
     """Whether this way from the formula to its place leads through a division by the spread of a group."""
     passage = item.occurrence.passage
+    item = replace(item, ways=(passage.condition,))
     if passage.group_std == NEVER:
         return replace(item, not_by_group_std=(passage.condition,))
     divided = both((passage.condition, passage.group_std))

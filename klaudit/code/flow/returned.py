@@ -14,6 +14,9 @@ from klaudit.code.graph import Graph, Site, reachable
 from klaudit.code.modules import FunctionInfo
 from klaudit.code.result import Place, Variant
 
+# of a reward that is turned round, or of one that a log-ratio is and not what a penalty is taken from
+_TURNED = frozenset({"neg", "negative", "negated", "minus", "cost", "costs", "implicit", "objective"})
+
 
 def place_of_returned(item: Placed, variants: Sequence[Variant], info: FunctionInfo | None, graph: Graph) -> Place:
     """Where what a function returns belongs, judged by its sign, its gradient, and the names beside it."""
@@ -22,6 +25,8 @@ def place_of_returned(item: Placed, variants: Sequence[Variant], info: FunctionI
     if passage.joined_at is None:
         return "loss" if live and _is_a_penalty(item, variants, info, graph) else "unknown"
     beside = list(_names_in(passage.joined_at))
+    if any(not _TURNED.isdisjoint(names.words(name)) for name in (*beside, info.name if info is not None else "")):
+        return "unknown"
     if any(map(names.is_loss, beside)):
         return "loss"
     owner = info.owner.name if info is not None and info.owner is not None else ""

@@ -154,6 +154,9 @@ def _factors(node: Node, passage: Passage, graph: Graph) -> Iterator[tuple[Node,
     for knob in knobs:
         if knob.op is Op.NUMBER:
             factor *= knob.number or 0.0
+        elif knob.op is Op.DIV and knob.args[0].op is Op.NUMBER:  # -1 / n
+            factor *= knob.args[0].number or 0.0
+            passage = replace(passage, divisors=(*passage.divisors, knob.args[1]))
         elif knob.op is not Op.MASK:
             coefficients.append(knob)
     if factor == 0:
@@ -220,6 +223,8 @@ def _described(node: Node) -> str:
 
 def _quotient(node: Node, passage: Passage) -> Iterator[tuple[Node, Passage]]:
     numerator, denominator = node.args
+    while denominator.op is Op.NEG:
+        denominator, passage = denominator.args[0], replace(passage, factor=-passage.factor)
     if denominator.is_scalar:
         number = known_number(denominator)
         if denominator.op is Op.NUMBER and numerator.is_pure and numerator.op in _SINGLE:

@@ -112,15 +112,21 @@ class Members(Machine):
         return bound
 
     def _as_passed(self, parameter: Path, name: str, info: FunctionInfo) -> Value | None:
-        """What callers pass where they agree on it; an unknown number where that is open, and the default would say that it is off."""
+        """What callers pass where they agree on it; where that is open, no text and no number that says that it is off.
+
+        Nor is it off where nobody is seen to make the object: somebody will, with what a configuration says.
+        """
         given = passed(self.program, info, name)
-        if given is Passed.DEFAULT:
-            return parameter.default
+        default = parameter.default
         if isinstance(given, ast.expr):
-            return self.evaluate(given, Frame(info.module, None, {}))
-        if isinstance(parameter.default, Node):
-            return parameter.default if parameter.default.number else self.graph.scalar(parameter.text)
-        return parameter.default
+            value = self.evaluate(given, Frame(info.module, None, {}))
+            return value.default if isinstance(value, Path) else value
+        is_off = isinstance(default, Node) and not default.number
+        if given is Passed.DEFAULT or (given is Passed.UNSEEN and not (is_off and info.name == "__init__")):
+            return default
+        if isinstance(default, Node):
+            return self.graph.scalar(parameter.text) if is_off else default
+        return None
 
 
 def decorators(info: FunctionInfo) -> list[ast.expr]:

@@ -10,6 +10,9 @@ from klaudit.code import names
 METRIC_CALLS = frozenset(
     {"print", "log", "add_scalar", "record", "scalar", "debug", "info", "warning", "log_metric", "log_dict"}
 )
+_REPORTERS = frozenset(
+    {"", "self", "accelerator", "self.accelerator", "fabric", "self.fabric", "mlflow", "swanlab", "run"}
+)
 
 
 def is_only_reported(name: str, function: ast.AST) -> bool:
@@ -48,8 +51,9 @@ def _simple_statements(function: ast.AST) -> Iterator[tuple[ast.stmt | ast.expr,
 
 def _is_report(statement: ast.stmt | ast.expr) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        called = ast.unparse(statement.value.func)
-        return names.is_metric(called) or called.rpartition(".")[2] in METRIC_CALLS
+        receiver, _, called = ast.unparse(statement.value.func).rpartition(".")
+        keeps = any(isinstance(part, ast.NamedExpr) for part in ast.walk(statement))
+        return not keeps and (names.is_metric(receiver) or (called in METRIC_CALLS and receiver in _REPORTERS))
     if isinstance(statement, ast.Assign):
         return all(names.is_metric(ast.unparse(target)) for target in statement.targets)
     return False
