@@ -42,6 +42,8 @@ def _whole_row_of(formula: Formula, what: Classification) -> Row:
         return averaged
     if formula.placement == "reward" or what.gradient == "score":
         plain = look_up(what.estimator, "reward", "score")
+        if formula.placement == "loss" and what.estimator == "k1" and what.level != "sequence":
+            plain = look_up_variant("k1", "reward", "no-return-to-go")  # each token's own penalty times its own score
         if formula.attached and plain.verdict == "unbiased":
             both = f"{plain.weight_text}, and what flows through log pi besides"
             return replace(plain, weight=None, weight_text=both, descends="what is not known", verdict="unknown")

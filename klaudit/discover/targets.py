@@ -106,15 +106,25 @@ def _home(file: str) -> str:
     if repository := repository_of(folder):
         return repository
     here = os.path.realpath(".")
-    if _is_within(folder, here) and here not in (os.path.realpath("/"), os.path.realpath(Path.home())):
-        return here
-    return _project_of(folder)  # a disk or a home is nobody's project
+    return here if _is_within(folder, here) and not _is_everything(here) else _project_of(folder)
+
+
+def is_project(root: str) -> bool:
+    """A folder that holds a repository or a Python project, with all that its files may refer to."""
+    if os.path.lexists(os.path.join(root, ".git")):
+        return True
+    return not _is_everything(root) and any(os.path.isfile(os.path.join(root, name)) for name in _PROJECT_FILES)
+
+
+def _is_everything(folder: str) -> bool:
+    """A disk or a home, which is nobody's project."""
+    return folder in (os.path.realpath("/"), os.path.realpath(Path.home()))
 
 
 def _project_of(folder: str) -> str:
     """The nearest folder, `folder` itself or above, that holds a Python project, or else the outermost package that `folder` is in."""
     for candidate in (Path(folder), *Path(folder).parents):
-        if any((candidate / name).is_file() for name in _PROJECT_FILES):
+        if is_project(str(candidate)):
             return str(candidate)
     package = Path(folder)
     while (package / "__init__.py").is_file() and package.parent != package:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from klaudit.code.judge import setups
 from tests.code.snippets import only, result_of, rules_of, used
 
 K1 = "(logp - ref_logp)"
@@ -169,3 +170,17 @@ def test_a_minus_before_a_divisor_turns_the_loss(divided: str) -> None:
     """
     assert rules_of(code) == []
     assert rules_of(code.replace("pg - beta", "pg + beta")) == ["KLA301"]
+
+
+@pytest.mark.parametrize(
+    "loss", ["(logp * {d}.detach()).sum(1)", "(torch.exp(logp - logp.detach()) * {d}.detach()).mean()"]
+)
+def test_each_tokens_own_penalty_times_its_score_is_exact_per_token(loss: str) -> None:
+    """Without a return-to-go a token gets no credit for the KL of later tokens, as with k2 in the loss."""
+    code = f"""
+    import torch
+    def loss_fn(logp, ref_logp, pg, beta):
+        return pg + beta * {loss.format(d="(logp - ref_logp)")}
+    """
+    (setup,) = setups(result_of(code))
+    assert (setup.terms[0].estimator, setup.terms[0].gradient, setup.verdict) == ("k1", "score", "unbiased-per-token")

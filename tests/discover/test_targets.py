@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from klaudit.configuration import Options, StandardInput
-from klaudit.discover import Targets, list_files, locate
+from klaudit.discover import Targets, list_context, list_files, locate
 
 GitRun = Callable[..., None]
 
@@ -134,3 +134,14 @@ def test_standard_input_is_read_as_if_it_lay_on_disk(tmp_path: Path, git: GitRun
         {"sub/new.sh": b"echo"},
     )
     assert list_files(targets, options).files == ("sub/new.sh",)
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "setup.py"])
+def test_a_file_of_a_project_is_judged_with_the_rest_of_it(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "kit/loss.py", "kit/run.sh")
+    targets = at(tmp_path / "kit/run.sh")
+    assert list_context(targets, list_files(targets, Options()), Options()) == ("run.sh",)
+    write(tmp_path, name)
+    targets = at(tmp_path / "kit/run.sh")
+    context = list_context(targets, list_files(targets, Options()), Options())
+    assert {"kit/loss.py", "kit/run.sh"} <= set(context)
